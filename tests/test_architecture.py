@@ -20,7 +20,7 @@ def rooms() -> set[str]:
 
 def test_each_room_is_in_the_picture_once():
     picture = re.search(r"```text\n(.*?)```", MAP.read_text(), re.DOTALL)[1]
-    words = Counter(re.findall(r"(?:^ +|  )([a-z_]+(?:/[a-z_]+)?)(?=   |\n)", picture, re.MULTILINE))
+    words = Counter(re.findall(r"(?:^ +|  )([a-z_]+(?:/[a-z_]+)*)(?=   |\n)", picture, re.MULTILINE))
     named = {word: count for word, count in words.items() if word in rooms() or "/" in word}
     assert named == dict.fromkeys(rooms(), 1)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.code import local_names, own_nodes
-from pyfunc_debug.doctor.failures.source import Function, dotted
+from pyfunc_debug.doctor.failures.reading.source import Function, dotted
 from pyfunc_debug.doctor.replacement import definition_of, obstacles
 from pyfunc_debug.interception.bodies import scope
 from pyfunc_debug.program.frames import is_user

@@ -13,7 +13,7 @@ from pyfunc_debug.api.graph_trial import FASTER, Given, Trial, said
 from pyfunc_debug.api.isolation import as_before
 from pyfunc_debug.api.live import LiveRecording, latest
 from pyfunc_debug.api.replay import whole_inputs
-from pyfunc_debug.doctor.failures.source import Function
+from pyfunc_debug.doctor.failures.reading.source import Function
 from pyfunc_debug.doctor.graph_patch import Site, patch
 from pyfunc_debug.doctor.replacement import definition_of, lambda_at
 from pyfunc_debug.errors import BadOptionError, NotKeptError, RecordingBusyError

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.doctor.failures.situation import Locate, situation
-from pyfunc_debug.doctor.failures.source import Function
+from pyfunc_debug.doctor.failures.reading.situation import Locate, situation
+from pyfunc_debug.doctor.failures.reading.source import Function
 from pyfunc_debug.places import source_line
 
 _TOLERANCE = {

@@ -20,8 +20,8 @@ from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.api.replay import whole_inputs
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit, applied
-from pyfunc_debug.doctor.failures.source import Function, Source
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, applied
+from pyfunc_debug.doctor.failures.reading.source import Function, Source
 from pyfunc_debug.doctor.rules import needless_python
 from pyfunc_debug.errors import NotKeptError
 from pyfunc_debug.records import Call, Node

@@ -23,8 +23,8 @@ from pyfunc_debug.api.instruments import Instruments
 from pyfunc_debug.api.meta import Options, first_meta, last_meta, late_role
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.doctor.failures import explain
-from pyfunc_debug.doctor.failures.failed_line import held
 from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
+from pyfunc_debug.doctor.failures.reading.failed_line import held
 from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, names
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names
 from pyfunc_debug.doctor.hoist import hoisted_edits
 
 _YIELDS = (ast.Yield, ast.YieldFrom)

@@ -7,7 +7,7 @@ import ast
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.draws import in_graph
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.program import syntax
 
 

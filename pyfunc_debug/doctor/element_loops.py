@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pyfunc_debug.doctor.failures.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.doctor.generator_source import Yielding
 
 _SHUFFLES = ("np.random.shuffle", "numpy.random.shuffle", "random.shuffle")

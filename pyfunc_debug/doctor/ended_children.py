@@ -7,7 +7,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.program.children import REPLACED
 
 _POOL = {"apply": "apply_async", "map": "map_async", "starmap": "starmap_async"}

@@ -18,7 +18,7 @@ from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.stages import StageAnswer, make_stages
 from pyfunc_debug.analysis.tallies import Tally, tallies
 from pyfunc_debug.doctor.code import all_nodes
-from pyfunc_debug.doctor.failures.source import parsed
+from pyfunc_debug.doctor.failures.reading.source import parsed
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.stopped import HELD_SQL, QUERY, held_ns, stops_of

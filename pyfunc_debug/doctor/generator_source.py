@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from pyfunc_debug.doctor.failures.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 
 Yielding = ast.FunctionDef | ast.GeneratorExp
 _YIELDS = (ast.Yield, ast.YieldFrom)

@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pyfunc_debug.doctor.failures.nodes import argument
-from pyfunc_debug.doctor.failures.source import Function, Source, indent_of, read
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, indent_of, read
 from pyfunc_debug.doctor.replacement import call_at, direct_call, imports
 from pyfunc_debug.program import syntax
 

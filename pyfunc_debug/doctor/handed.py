@@ -7,8 +7,8 @@ from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import indent_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import indent_of
 
 _NAMES = ("got", "item", "received")
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Break, ast.Continue)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding
 
 _MADE = ("constant", "zeros", "convert_to_tensor")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import Source
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.program import syntax
 
 _MOST = 12

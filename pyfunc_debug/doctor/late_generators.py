@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.built_once import CHANGES, innermost_loop
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, names
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names
 
 _Loop = ast.For | ast.While
 _CURRENT = "current"

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.built_once import CHANGES
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of
 
 _OF_TENSORS = {"shape", "dtype"}
 _PYTHON = {"len", "range", "int", "float", "str", "print", "zip", "enumerate", "isinstance", "sum", "min", "max"}

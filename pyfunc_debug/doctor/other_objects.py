@@ -7,8 +7,8 @@ import re
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import Source, indent_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import Source, indent_of
 from pyfunc_debug.doctor.hoist import hoisted
 from pyfunc_debug.records import Function, GraphTrace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pyfunc_debug.doctor.failures.explanation import replaced_lines
+from pyfunc_debug.doctor.failures.pastes.explanation import replaced_lines
 from pyfunc_debug.records import Finding
 
 

@@ -13,14 +13,14 @@ from typing import TypeVar
 
 from pyfunc_debug.doctor import code
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
-from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.finite_slopes import bounded
-from pyfunc_debug.doctor.failures.nodes import argument as argument  # for the rules, too
-from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.slopes import NAME, helper, sloped
-from pyfunc_debug.doctor.failures.source import Source, indent_of, parsed
-from pyfunc_debug.doctor.failures.symbols import Described
+from pyfunc_debug.doctor.failures.ops.body_in_ops import body_in_ops
+from pyfunc_debug.doctor.failures.ops.slopes import NAME, helper, sloped
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.finite_slopes import bounded
+from pyfunc_debug.doctor.failures.reading.nodes import argument as argument  # for the rules, too
+from pyfunc_debug.doctor.failures.reading.situation import Spot
+from pyfunc_debug.doctor.failures.reading.source import Source, indent_of, parsed
+from pyfunc_debug.doctor.failures.reading.symbols import Described
 from pyfunc_debug.doctor.replacement import imports
 from pyfunc_debug.records import Node
 

@@ -7,7 +7,7 @@ import re
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Frame, Node
 
 _HANDED = ("fit", "evaluate", "predict", "iter", "enumerate")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.source import dotted
+from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.hoist import hoisted
 from pyfunc_debug.records import Finding, GraphTrace
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import Source, dotted
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.doctor.kept_values import KeptValue
 from pyfunc_debug.records import Function
 

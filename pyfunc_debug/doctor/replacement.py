@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import CodeType
 
 from pyfunc_debug.doctor.code import all_nodes, local_names, own_nodes, state_writes
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.nodes import argument, py_call
-from pyfunc_debug.doctor.failures.source import Function, Source, dotted, read
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.nodes import argument, py_call
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, read
 
 _GRAPH_MODULES = ("tensorflow", "keras", "tf_keras")
 _EAGER_ONLY = {"numpy", "item", "tolist", "tobytes"}

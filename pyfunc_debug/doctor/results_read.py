@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.records import Node
 
 _LOOKS = ("print", "set_shape", "get_shape")

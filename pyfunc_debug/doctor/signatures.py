@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyfunc_debug.doctor.failures.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 
 _GUARD = 'if __name__ == "__main__":'
 _FORKS = ("set_start_method", "get_context")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from pyfunc_debug.doctor.failures.explanation import is_instruction
+from pyfunc_debug.doctor.failures.pastes.explanation import is_instruction
 from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Finding
 

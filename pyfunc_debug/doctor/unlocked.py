@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import Source, indent_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import Source, indent_of
 
 _STEP = "    "
 _Region = tuple[str, Sequence[ast.stmt], int, int]

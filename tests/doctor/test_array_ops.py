@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pyfunc_debug.doctor.failures.rewrites import as_ops
-from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.symbols import Described
+from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
+from pyfunc_debug.doctor.failures.reading.situation import Spot
+from pyfunc_debug.doctor.failures.reading.symbols import Described
 from pyfunc_debug.program import syntax
 
 ROWS = np.array([[0.5, 1.25, 2.5, 3.0], [3.0, 1.0, 0.25, 2.0]], np.float32)

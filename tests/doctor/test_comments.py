@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from pyfunc_debug.doctor.failures.source import parsed
+from pyfunc_debug.doctor.failures.reading.source import parsed
 from tests.doctor import programs
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_threads as programs_threads

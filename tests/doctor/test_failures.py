@@ -15,8 +15,8 @@ from IPython.core.interactiveshell import InteractiveShell
 import jupyter_ext
 import pyfunc_debug as pfd
 from pyfunc_debug import cli
-from pyfunc_debug.doctor.failures.explanation import is_instruction
-from pyfunc_debug.doctor.failures.slopes import NAME
+from pyfunc_debug.doctor.failures.ops.slopes import NAME
+from pyfunc_debug.doctor.failures.pastes.explanation import is_instruction
 from pyfunc_debug.doctor.rules.failed_programs import NAMES
 from tests import forked
 from tests.doctor.pasting import parts, pasted, pastes, run

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pyfunc_debug.doctor.failures.slope_bounds import bounded_tree
+from pyfunc_debug.doctor.failures.pastes.slope_bounds import bounded_tree
 from tests.doctor.test_failures import apply, run
 
 HEAD = "import math\nimport numpy as np\nimport tensorflow as tf\n"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pyfunc_debug.doctor.failures.rewrites import as_ops
-from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.symbols import Described
+from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
+from pyfunc_debug.doctor.failures.reading.situation import Spot
+from pyfunc_debug.doctor.failures.reading.symbols import Described
 
 CALLED = []
 

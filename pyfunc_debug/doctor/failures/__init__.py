@@ -8,86 +8,93 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyfunc_debug.doctor.failures import (
-    above_tape,
-    array_indices,
-    autograph,
+from pyfunc_debug.doctor.failures.bodies import (
+    body_values,
+    keywords,
+    output_contract,
+    ragged_rows,
+    results,
+    structures,
+    unknown_shape,
+)
+from pyfunc_debug.doctor.failures.datasets import (
     batched_input,
     batches,
+    elements,
+    exhausted,
+    feature_specs,
+    generators,
+    iterator_states,
+    landed,
+    map_arguments,
+    object_arrays,
+    squeezed,
+    unbatched,
+    unknown_length,
+)
+from pyfunc_debug.doctor.failures.gradients import (
+    above_tape,
     below_tape,
-    body_values,
+    custom_gradients,
+    flat_losses,
+    no_gradients,
+    scalar_zeros,
+    score_losses,
+    session_gradients,
+    taped_losses,
+    used_tapes,
+)
+from pyfunc_debug.doctor.failures.graphs import (
+    array_indices,
+    autograph,
     called,
     called_branches,
     captured,
     checks,
-    custom_gradients,
-    elements,
-    exhausted,
-    feature_specs,
-    flat_losses,
     foreign_code,
-    generators,
-    given_functions,
     graph_variables,
-    iterator_states,
     kept_tensor,
-    keras_batches,
-    keywords,
-    landed,
-    layer_outputs,
     leaked_tensor,
+    lost_object,
+    made_in_build,
+    mapped,
+    mixed_dtypes,
+    none_shape,
+    python_loops,
+    python_objects,
+    stacked,
+    symbolic_value,
+    taken_parts,
+    uncalled,
+    variables,
+    vector_shapes,
+    whole_numbers,
+    xla,
+)
+from pyfunc_debug.doctor.failures.models import (
+    given_functions,
+    keras_batches,
+    layer_outputs,
     library_metrics,
     loaded_models,
     loss_closures,
     loss_loops,
     lost_function,
-    lost_object,
-    made_in_build,
-    map_arguments,
-    mapped,
     missing_attribute,
     missing_super,
-    mixed_dtypes,
-    neighbours,
-    no_gradients,
-    none_shape,
-    object_arrays,
     older_api,
-    output_contract,
     predictions,
-    python_loops,
-    python_objects,
-    ragged_rows,
-    results,
-    scalar_zeros,
     schedules,
-    score_losses,
-    session_gradients,
-    squeezed,
-    stacked,
-    structures,
-    symbolic_value,
-    taken_parts,
-    taped_losses,
     tflite,
-    unbatched,
-    uncalled,
-    unknown_length,
-    unknown_shape,
-    used_tapes,
-    variables,
-    vector_shapes,
     weights_read,
-    whole_functions,
-    whole_numbers,
-    xla,
 )
-from pyfunc_debug.doctor.failures.added_imports import with_imports
-from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, from_facts
-from pyfunc_debug.doctor.failures.finite_slopes import finite
-from pyfunc_debug.doctor.failures.float_uses import as_floats
-from pyfunc_debug.doctor.failures.lambda_names import distinct
-from pyfunc_debug.doctor.failures.situation import Locate, Query, Situation, situation
+from pyfunc_debug.doctor.failures.pastes import neighbours, whole_functions
+from pyfunc_debug.doctor.failures.pastes.added_imports import with_imports
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, from_facts
+from pyfunc_debug.doctor.failures.pastes.finite_slopes import finite
+from pyfunc_debug.doctor.failures.pastes.float_uses import as_floats
+from pyfunc_debug.doctor.failures.pastes.lambda_names import distinct
+from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Situation, situation
 
 __all__ = ["Edit", "Explanation", "explain", "from_facts"]
 

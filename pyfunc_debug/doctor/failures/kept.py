@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Explanation, from_facts
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, from_facts
 from pyfunc_debug.program.error_text import error_text
 from pyfunc_debug.records import Finding
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import indent_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import indent_of
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding, Node
 

@@ -12,8 +12,8 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
-from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.smooth import in_steps, of_type, ranks, smoothed
+from pyfunc_debug.doctor.failures.ops.smooth import in_steps, of_type, ranks, smoothed
+from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)

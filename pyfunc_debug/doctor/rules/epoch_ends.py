@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import indent_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import indent_of
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("epoch-end",)

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor import pastes, pipelines
 from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
-from pyfunc_debug.doctor.failures.source import short
+from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.program.frames import is_installed, is_tensorflow
 from pyfunc_debug.records import FROM_GENERATOR, Finding, Node, Severity
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import code, ended_children, forked_pools, handed, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.unlocked import unlocked
 from pyfunc_debug.program.waiting import FOR_PROCESSES
 from pyfunc_debug.records import Finding

@@ -9,8 +9,8 @@ from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import names
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.kept_tensors import kept_tensors
 from pyfunc_debug.doctor.keras_draws import drawn
 from pyfunc_debug.doctor.rules.ran_out import STEPS

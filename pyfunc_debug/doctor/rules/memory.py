@@ -9,8 +9,8 @@ from typing import Any
 
 from pyfunc_debug.doctor import growing, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import read
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import read
 from pyfunc_debug.doctor.replacement import direct_call
 from pyfunc_debug.doctor.rules.retraces import made_once
 from pyfunc_debug.records import Finding, Node

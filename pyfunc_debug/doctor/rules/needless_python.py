@@ -9,8 +9,8 @@ from typing import Any
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import Source, dotted
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.doctor.replacement import direct_call, imports, obstacles
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding, Node

@@ -10,9 +10,9 @@ from typing import Any
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed, several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.gradients.overrides import override, with_custom_gradient
 from pyfunc_debug.doctor.failures.kept import failures
-from pyfunc_debug.doctor.failures.overrides import override, with_custom_gradient
-from pyfunc_debug.doctor.failures.source import Source
+from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.locations import path, sites
 from pyfunc_debug.doctor.rules import cut_gradients
 from pyfunc_debug.records import Finding, Node

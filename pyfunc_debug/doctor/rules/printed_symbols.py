@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.failures.each_time import each_time
-from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.printed import quoted, shown
-from pyfunc_debug.doctor.failures.source import dotted
+from pyfunc_debug.doctor.failures.pastes.each_time import each_time
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.printed import quoted, shown
+from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 

@@ -11,7 +11,7 @@ from typing import Any
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import times
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding
 
 NAMES = ("ran-out",)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("constant-output", "saturated", "range-jump")

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pyfunc_debug.doctor import built_once, code, growing, moved, other_objects, pastes, predict_graphs
 from pyfunc_debug.doctor.facts import Facts, makes_node
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.hoist import hoisted
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding, Function, GraphTrace

@@ -13,7 +13,7 @@ from typing import Any
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several, times
 from pyfunc_debug.doctor.facts import Calls, Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.rules.errors import converting
 from pyfunc_debug.records import Finding, Node
 

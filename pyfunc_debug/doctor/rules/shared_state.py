@@ -11,7 +11,7 @@ from pyfunc_debug.analysis.inputs import settings
 from pyfunc_debug.doctor import code, pastes, pipelines
 from pyfunc_debug.doctor.draws import SEEDS
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Node
 

@@ -8,7 +8,7 @@ from pyfunc_debug.analysis.contention import NodeContention
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.source import read
+from pyfunc_debug.doctor.failures.reading.source import read
 from pyfunc_debug.doctor.replacement import definition, obstacles
 from pyfunc_debug.doctor.rules.needless_python import CROSSING_NS, MANY_CALLS, SHARE, paying, trial
 from pyfunc_debug.gil.blame import thread_name

@@ -11,11 +11,11 @@ from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.drawn_lines import drawn_line
 from pyfunc_debug.doctor.draws import SEEDS, in_graph
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
-from pyfunc_debug.doctor.failures.each_time import each_time
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.graphs.state_changes import in_python
 from pyfunc_debug.doctor.failures.kept import edited_lines
-from pyfunc_debug.doctor.failures.source import names
-from pyfunc_debug.doctor.failures.state_changes import in_python
+from pyfunc_debug.doctor.failures.pastes.each_time import each_time
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function

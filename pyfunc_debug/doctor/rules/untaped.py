@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.gradients.untaped import untaped
 from pyfunc_debug.doctor.failures.kept import failures
-from pyfunc_debug.doctor.failures.untaped import untaped
 from pyfunc_debug.records import Finding
 
 NAMES = ("untaped",)

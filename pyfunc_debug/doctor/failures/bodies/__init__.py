@@ -1,0 +1,1 @@
+"""Causes in what a body is given and returns."""

@@ -1,0 +1,102 @@
+"""Tensors taken for arrays in a body, and arrays for tensors."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+
+import numpy as np
+
+from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, holds, in_place, of_a_tensor
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.nodes import failed_node
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import indent_of, short
+
+_NO_ATTRIBUTE = re.compile(r"'?(?:[\w.]*\.)?(\w+)'? object has no attribute '(\w+)'")
+_NO_ASSIGNMENT = re.compile(r"'[\w.]*Tensor' object does not support item assignment")
+_TENSORS = ("EagerTensor", "SparseTensor", "RaggedTensor", "IndexedSlices", "SymbolicTensor")
+_STRINGS = {
+    "decode",
+    "split",
+    "strip",
+    "lower",
+    "upper",
+    "replace",
+    "startswith",
+    "endswith",
+    "join",
+    "encode",
+    "format",
+}
+
+
+def array_method(situation: Situation, spot: Spot) -> Explanation | None:
+    """`path.decode()` and `image.astype(...)` of an eager tensor."""
+    match = _NO_ATTRIBUTE.search(situation.message)
+    statement = spot.source.statement(spot.line)
+    if match is None or match[1] != "EagerTensor" or statement is None:
+        return None
+    pieces: dict[ast.expr, str] = {}
+    for one in ast.walk(statement):
+        if isinstance(one, ast.Attribute) and one.attr == match[2] and isinstance(one.value, ast.Name):
+            name = one.value.id
+            if holds(spot, name, "EagerTensor"):
+                text = match[2] in _STRINGS and match[2] != "decode"
+                pieces[one.value] = f"{name}.numpy()" + (".decode()" if text else "")
+    kind = "bytes for text" if match[2] in _STRINGS else "a NumPy array"
+    return of_a_tensor(spot, pieces, f"it has no `.{match[2]}`. `.numpy()` gives its value, {kind}.")
+
+
+def no_numpy(situation: Situation, spot: Spot) -> Explanation | None:
+    """`.numpy()` in the body of a numpy_function, which is given arrays."""
+    match = _NO_ATTRIBUTE.search(situation.message)
+    statement = spot.source.statement(spot.line)
+    if match is None or match[2] != "numpy" or match[1] in _TENSORS or statement is None:
+        return None
+    node = failed_node(situation)
+    function = spot.function
+    calls = [
+        one
+        for one in ast.walk(statement)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"
+    ]
+    pieces: dict[ast.expr, str] = {one: spot.source.text(one.func.value) for one in calls}  # type: ignore[attr-defined]
+    edit = in_place(spot, pieces)
+    if edit is None or function is None:
+        return None
+    given = {"bytes": "bytes for text", "ndarray": "NumPy arrays"}.get(match[1], f"NumPy values ({match[1]})")
+    if node is not None and node.kind == "py_function":
+        if not hasattr(np, match[1]) and not hasattr(builtins, match[1]):
+            return None
+        text = spot.source.text(next(iter(pieces)))
+        cause = f"in `{short(text, 40)}` what is asked for its value is not a tensor, but a value already: {match[1]}."
+        return Explanation(RULE, spot.file, spot.line, cause, edit)
+    return Explanation(
+        RULE, spot.file, spot.line,
+        f"a numpy_function gives its body {given}, not tensors: there is no `.numpy()`. Only a py_function gives "
+        "eager tensors.",
+        edit,
+    )  # fmt: skip
+
+
+def assigns(situation: Situation, spot: Spot) -> Explanation | None:
+    """`image[1:3] = 0` of an eager tensor."""
+    statement = spot.source.statement(spot.line)
+    if not _NO_ASSIGNMENT.search(situation.message) or statement is None:
+        return None
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    for target in targets:
+        while isinstance(target, (ast.Subscript, ast.Attribute)):
+            target = target.value
+        if isinstance(target, ast.Name) and holds(spot, target.id, "EagerTensor"):
+            blanks = indent_of(spot.source.lines[statement.lineno - 1])
+            line = f"{blanks}{target.id} = {target.id}.numpy().copy()"
+            return Explanation(
+                RULE, spot.file, spot.line,
+                f"a py_function gives its body eager tensors, and {target.id} is one: a tensor cannot be changed. A "
+                "copy as a NumPy array can, and may be returned.",
+                Edit(spot.file, statement.lineno, statement.lineno - 1, (line,)),
+            )  # fmt: skip
+    return None

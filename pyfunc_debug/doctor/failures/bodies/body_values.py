@@ -1,0 +1,115 @@
+"""A body or a generator gets another kind of value than it expects: a tensor or bytes for text, an array for a tensor.
+
+`py_function` gives its body eager tensors, `numpy_function` gives NumPy arrays, and bytes for text; so does
+`Dataset.from_generator(args=...)` to its generator.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.bodies.body_numbers import number
+from pyfunc_debug.doctor.failures.bodies.body_tensors import array_method, assigns, no_numpy
+from pyfunc_debug.doctor.failures.bodies.body_text import bytes_given, printed, takes_text, text_in_array
+from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, inputs_of
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
+
+_ARITY = re.compile(r"(\w+)\(\) (?:missing (\d+) required positional arguments?: (.*)|takes (.*) but (\d+) w)")
+_COMPOSITE = {"SparseTensor": "{tf}.sparse.to_dense({name})", "RaggedTensor": "{name}.to_tensor()"}
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a body or a generator failed on what it was given."""
+    if not situation.body:
+        return None
+    spot = situation.last
+    for tell in (array_method, no_numpy, assigns, printed, takes_text, text_in_array, bytes_given, number):
+        found = tell(situation, spot) if spot is not None else None
+        if found is not None:
+            return found
+    return _composite(situation, spot) or _arity(situation) or _array_wanted(situation)
+
+
+def _composite(situation: Situation, spot: Spot | None) -> Explanation | None:
+    """A sparse or ragged tensor that the body has from inp, where its code takes plain ones."""
+    node = failed_node(situation) if any(one in situation.message for one in _COMPOSITE) else None
+    call, function = (node.call(), node.function()) if node is not None else (None, None)
+    inp = argument(call, 1, "inp") if call is not None else None
+    if node is None or spot is None or node.site is None or function is None or spot.function is not function:
+        return None
+    pieces: dict[ast.expr, str] = {}
+    for name, one in zip(parameters(function), inp.elts if isinstance(inp, (ast.List, ast.Tuple)) else []):
+        dense = _COMPOSITE.get(type(spot.variables.get(name)).__name__)
+        if dense is not None:
+            pieces[one] = dense.format(tf=alias(spot, "tensorflow"), name=node.source.text(one))
+    found = node.source.replaced(pieces) if pieces else None
+    if found is None:
+        return None
+    kind = next(one for one in _COMPOSITE if one in situation.message)
+    return Explanation(
+        RULE, spot.file, spot.line,
+        f"inp gives {node.called} a {kind}, and this line takes plain tensors. Its dense form is one.",
+        Edit(node.site[0], found[0], found[1], (found[2],)),
+    )  # fmt: skip
+
+
+def _array_wanted(situation: Situation) -> Explanation | None:
+    """Code without TensorFlow that refuses an eager tensor in its own words: the body gets arrays instead."""
+    refused = "EagerTensor" in situation.message and "to EagerTensor" not in situation.message
+    node = failed_node(situation) if refused else None
+    call, function = (node.call(), node.function()) if node is not None else (None, None)
+    given, inp = (argument(call, 0, "func"), argument(call, 1, "inp")) if call is not None else (None, None)
+    if node is None or node.site is None or node.kind != "py_function" or function is None or given is None:
+        return None
+    names = parameters(function)
+    if not isinstance(inp, (ast.List, ast.Tuple)) or len(names) != len(inp.elts) or isinstance(given, ast.Lambda):
+        return None
+    if any(dotted(one.func).startswith("tf.") for one in calls(function)):  # it may need tensors, or a gradient
+        return None
+    dtypes = inputs_of(node, situation)
+    texts = [f"{one}.numpy().decode()" if _is_string(dtypes.get(one)) else f"{one}.numpy()" for one in names]
+    found = node.source.replaced({given: f"lambda {', '.join(names)}: {node.source.text(given)}({', '.join(texts)})"})
+    return Explanation(
+        RULE, *node.site,
+        f"a py_function gives {node.called} eager tensors, and its code takes arrays. `.numpy()` gives their values.",
+        None if found is None else Edit(node.site[0], found[0], found[1], (found[2],)),
+        "Use tf.numpy_function in its place." if found is None else "", "likely",
+    )  # fmt: skip
+
+
+def _is_string(value: object) -> bool:
+    return getattr(getattr(value, "dtype", None), "name", "") == "string"
+
+
+def _arity(situation: Situation) -> Explanation | None:
+    """`inp` has more or fewer values than the body takes."""
+    match = _ARITY.search(situation.message)
+    node = failed_node(situation) if match is not None and situation.kind == "TypeError" else None
+    function, call = (node.function(), node.call()) if node is not None else (None, None)
+    if match is None or node is None or node.site is None or function is None or call is None:
+        return None
+    if isinstance(function, ast.Lambda) or match[1] != function.name:
+        return None
+    given = argument(call, 1, "inp")
+    takes = parameters(function)
+    if not isinstance(given, (ast.List, ast.Tuple)):
+        return None
+    source, count = node.source, len(given.elts)
+    if count == len(takes):
+        return None
+    texts = [source.text(one) for one in given.elts]
+    new = [*texts, *takes[count:]] if count < len(takes) else texts[: len(takes)]
+    found = source.replaced({given: f"[{', '.join(new)}]"})
+    cause = (
+        f"{node.called} takes {len(takes)} value{'s' if len(takes) != 1 else ''} ({', '.join(takes)}), but inp gives "
+        f"it {count} ({', '.join(texts)}). A body gets one argument for each value in inp."
+    )
+    edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+    return Explanation(
+        RULE, *node.site, cause, edit, "" if edit else "Give inp one value for each parameter.", "likely"
+    )

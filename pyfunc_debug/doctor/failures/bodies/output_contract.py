@@ -1,0 +1,351 @@
+"""A body that returned something else than its node declares: another number of values, another dtype, None."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
+from pyfunc_debug.doctor.failures.reading.nodes import (
+    Node,
+    argument,
+    failed_node,
+    return_value,
+    return_values,
+    returned,
+    site_spot,
+)
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, read, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias
+from pyfunc_debug.interception.names.private import converted_place, converting
+
+RULE = "output-contract"
+_COUNT = re.compile(r"pyfunc_\d+ returns (\d+) values?, but expects to see (\d+) values?")
+_DTYPE = re.compile(r"(\d+)-th value returned by pyfunc_\d+ is (\w+), but expects (\w+)")
+_TENSOR = re.compile(r"Tensor conversion requested dtype (\w+) for Tensor with dtype (\w+)")
+_CONVERT = re.compile(r"Cannot convert (.*?) to EagerTensor of dtype (\w+)", re.DOTALL)
+_UNSUPPORTED = re.compile(r"Unsupported object type (NoneType|\w+)")
+_OF_TEXT = ("float32", "float64", "int32", "int64")
+"""Dtypes that tf.strings.to_number gives."""
+_WORDS = {"float": "float32", "double": "float64", "half": "float16", "str": "string"}
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if what a body returned is why the program failed."""
+    text = situation.message if situation.body else f"{situation.message}\n{situation.error}"
+    for pattern, tell in (
+        (_COUNT, _count),
+        (_DTYPE, _dtype),
+        (_TENSOR, _tensor),
+        (_CONVERT, _convert),
+        (_UNSUPPORTED, _object),
+    ):
+        found = pattern.search(text)
+        if found is None:
+            continue
+        if pattern in (_TENSOR, _CONVERT) and not _while_converting(situation):
+            continue
+        node = failed_node(situation)
+        return tell(situation, node, found) if node is not None else None
+    return None
+
+
+def _while_converting(situation: Situation) -> bool:
+    """Whether it was raised while TensorFlow converted what the body returned, and not by the body."""
+    return bool(situation.body and converting(situation.inner.__traceback__))
+
+
+def _converted(situation: Situation) -> str:
+    """The dtype of the array that TensorFlow was converting; "" where it was none."""
+    frame = next(iter(converting(situation.inner.__traceback__)[::-1]), None)
+    dtype = str(getattr(frame.f_locals.get("value"), "dtype", "")) if frame is not None else ""
+    return dtype if dtype.rstrip("0123456789") in ("int", "uint", "float", "bool") else ""
+
+
+def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    count, expected = int(found[1]), int(found[2])
+    declared = f"Tout declares {expected} ({', '.join(node.tout[:3])})"
+    if count == 0:
+        return _nothing(situation, node, declared)
+    if expected == 1 and node.kind == "numpy_function":
+        listed = _list(situation, node, count)
+        if listed is not None:
+            return listed
+    cause = f"{_begin(node)} returned {count} values, but {declared}. Tout needs one dtype for each value."
+    guess = returned(node, situation)
+    new = None
+    sure = False
+    if guess is not None and len(guess[0]) == count:
+        spot = site_spot(node, situation)
+        tf = alias(spot, "tensorflow") if spot is not None else "tf"
+        known = [
+            *(f"{tf}.{name}" for name in node.tout),
+            *[f"{tf}.{node.tout[-1] if node.tout else 'float32'}"] * count,
+        ]
+        seen = _seen_dtypes(situation, node, count)
+        dtypes = [f"{tf}.{own}" if own is not None else _of_python(dtype, node) for own, dtype in zip(seen, guess[0])]
+        new = f"[{', '.join(dtype or known[position] for position, dtype in enumerate(dtypes))}]"
+        sure = None not in dtypes
+    return _explanation(situation, node, cause, new, sure, names=count)
+
+
+def _nothing(situation: Situation, node: Node, declared: str) -> Explanation | None:
+    """A body that returned None: its `return` is missing, or nothing needs what it would return."""
+    call, function = node.call(), node.function()
+    cause = f"{_begin(node)} returned None in its call, but {declared}: "
+    parent = node.source.parent(call) if call is not None else None
+    if isinstance(parent, ast.Lambda) and isinstance(node.source.parent(parent), ast.Call):
+        last = function.body[-1] if isinstance(function, ast.FunctionDef) and not return_values(function) else None
+        target = last.targets[0] if isinstance(last, ast.Assign) and len(last.targets) == 1 else None
+        kept = list(target.elts) if isinstance(target, ast.Tuple) else [target] if target is not None else []
+        cause += "a body needs a `return`. TensorFlow cannot know that at trace: it fails at the first run."
+        if node.file is None or last is None or len(kept) != max(len(node.tout), 1):
+            advice = f"End {node.called} with a `return` of what Tout says."
+            return _explanation(situation, node, cause, None, advice=advice)
+        lines = read(node.file).lines[last.lineno - 1 : last.end_lineno]
+        names = ", ".join(ast.unparse(one) for one in kept)
+        edit = Edit(
+            node.file, last.lineno, last.end_lineno or last.lineno, (*lines, f"{indent_of(lines[0])}return {names}")
+        )
+        return Explanation(RULE, edit.file, edit.last, cause, edit, "", "likely")
+    cause += (
+        "a body needs a `return`, or Tout=[] if it returns nothing. TensorFlow cannot know that at trace: it fails at "
+        "the first run."
+    )
+    return _explanation(situation, node, cause, "[]")
+
+
+def _seen_dtypes(situation: Situation, node: Node, count: int) -> list[str | None]:
+    """The dtypes that a call's values brought along, where it returned that number of values; None for Python's own."""
+    rows = situation.rows(
+        "SELECT dtypes FROM returned WHERE node = ? AND count = ? ORDER BY id DESC LIMIT 1", (node.id, count)
+    )
+    seen = json.loads(rows[0][0]) if rows else []
+    return [*seen, *[None] * count][:count]
+
+
+def _of_python(dtype: str | None, node: Node) -> str | None:
+    """A number of Python's own: NumPy, by which a numpy_function converts it, has floats of 64 bits."""
+    floats = dtype is not None and dtype.endswith(".float32") and node.kind == "numpy_function"
+    return f"{dtype.rpartition('.')[0]}.float64" if floats and dtype is not None else dtype
+
+
+def _list(situation: Situation, node: Node, count: int) -> Explanation | None:
+    """A Python list that is one value: numpy_function takes it for several."""
+    function = node.function()
+    value = return_value(function) if function is not None else None
+    if value is None or function is None or node.file is None or not node.tout or not _is_list(value, function):
+        return None
+    spot = next((spot for spot in situation.spots if spot.file == node.file), None) or site_spot(node, situation)
+    source, np = read(node.file), alias(spot, "numpy") if spot is not None else "np"
+    dtype = "object" if node.tout[0] == "string" else f"{np}.{node.tout[0]}"
+    found = source.replaced({value: f"{np}.array({source.text(value)}, {dtype})"})
+    cause = (
+        f"{_begin(node)} returned a Python list of {count}: a numpy_function takes it for {count} values, but Tout "
+        f"declares one ({node.tout[0]}). As an array it is one value, also when it is empty."
+    )
+    edit = None if found is None else Edit(node.file, found[0], found[1], (found[2],))
+    return Explanation(RULE, *(node.site or (node.file, value.lineno)), cause, edit) if edit is not None else None
+
+
+def _is_list(value: ast.expr, function: ast.AST, deep: int = 0) -> bool:
+    """Whether an expression is a Python list of any length: not `[a, b]`, which may be two values."""
+    if isinstance(value, ast.ListComp):
+        return True
+    if isinstance(value, ast.Call):
+        return dotted(value.func) in ("list", "sorted") or dotted(value.func).rpartition(".")[2] in ("tolist", "split")
+    if isinstance(value, ast.BinOp):
+        sides = (value.left, value.right)
+        return any(isinstance(one, ast.List) or _is_list(one, function, deep + 1) for one in sides) and deep < 4
+    if isinstance(value, ast.Name) and deep < 4:
+        made = assignments(function).get(value.id)
+        empty = isinstance(made, ast.List) and not made.elts
+        return empty or (made is not None and _is_list(made, function, deep + 1))
+    return False
+
+
+def _dtype(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    position, got, wanted = int(found[1]), *(_WORDS.get(found[group], found[group]) for group in (2, 3))
+    return _other_dtype(situation, node, position, got, wanted)
+
+
+def _tensor(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    return _other_dtype(situation, node, _place(situation, node, found[1]), found[2], found[1])
+
+
+def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    value, wanted = found[1], _WORDS.get(found[2], found[2])
+    got = "string" if value[:1] in "'\"b" else "float32" if "." in value or "e" in value else ""
+    if not got:
+        cause = f"{_begin(node)} returned {short(value, 40)}, which does not become {wanted} as Tout declares."
+        return _explanation(situation, node, cause, None)
+    return _other_dtype(situation, node, _place(situation, node, wanted), got, wanted, short(value, 30))
+
+
+def _place(situation: Situation, node: Node, dtype: str) -> int:
+    """The value that TensorFlow converted; else the first that is declared so and not cast to it yet."""
+    seen = converted_place(situation.inner.__traceback__)
+    if seen is not None and seen < len(node.tout) and node.tout[seen] == dtype:
+        return seen
+    function = node.function()
+    value = return_value(function) if function is not None else None
+    elements = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(node.tout) else []
+    places = [place for place, one in enumerate(node.tout) if one == dtype]
+    for place in places:
+        one = elements[place] if elements else None
+        cast = isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] == "cast" and len(one.args) == 2
+        if not (cast and isinstance(one, ast.Call) and dotted(one.args[1]).rpartition(".")[2] == dtype):
+            return place
+    return places[0] if places else 0
+
+
+def _other_dtype(
+    situation: Situation, node: Node, position: int, got: str, wanted: str, value: str = ""
+) -> Explanation | None:
+    which = "" if len(node.tout) == 1 else f" as value {position}"
+    shown = f"{value} ({got})" if value else got
+    cause = f"{_begin(node)} returned {shown}{which}, but Tout declares {wanted}. Nothing is converted between them: "
+    cause += "the body has to return what Tout says."
+    spot = site_spot(node, situation)
+    tf = alias(spot, "tensorflow") if spot is not None else "tf"
+    others = _others_fitted(situation, node)
+    if others:
+        said = cause.partition(". Nothing")[0]
+        edit = _this_return(node, spot, got, wanted) if len(node.tout) == 1 else None
+        function = node.function()
+        only = isinstance(function, ast.Lambda) or (function is not None and len(return_values(function)) == 1)
+        edit = edit or (_cast(situation, node, position, wanted) if only and _kind(got) == _kind(wanted) else None)
+        why = "it depends on what it is given" if only else "it depends on the way through the body"
+        cause = f"{said}, as {others:,} calls of it returned: {why}. Each has to."
+        line = (edit.file, edit.first) if edit is not None else node.site or ("", 0)
+        advice = "" if edit else f"Cast what each `return` of {node.called} gives to {wanted}."
+        return Explanation(RULE, *line, cause, edit, advice, "likely") if line[0] else None
+    if got == "string" and wanted in _OF_TEXT and _holds_numbers(situation, wanted):
+        edit = _cast(situation, node, position, wanted, of_text=True)
+        if edit is not None:
+            cause = cause.replace("Nothing is converted", "It is text of numbers, and nothing is converted")
+            return Explanation(RULE, *(node.site or (edit.file, edit.first)), cause, edit)
+    if _kind(got) == _kind(wanted):
+        edit = _cast(situation, node, position, wanted)
+        if edit is not None:
+            return Explanation(RULE, *(node.site or (edit.file, edit.first)), cause, edit)
+    tout = [f"{tf}.{name}" for name in node.tout]
+    tout[position] = f"{tf}.{got}"
+    call = node.call()
+    many = call is not None and isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
+    return _explanation(situation, node, cause, f"[{', '.join(tout)}]" if many else tout[0])
+
+
+def _others_fitted(situation: Situation, node: Node) -> int:
+    """How many calls of the body returned what Tout says."""
+    rows = situation.rows(
+        "SELECT count(*) FROM call c JOIN node n ON n.id = c.node WHERE n.file = ? AND n.line = ? AND n.body = ? "
+        "AND n.tout = (SELECT tout FROM node WHERE id = ?) AND c.kind = 'forward' AND c.status = 'ok'",
+        (node.file, node.line, node.body, node.id),
+    )
+    return int(rows[0][0]) if rows else 0
+
+
+def _this_return(node: Node, spot: Spot | None, got: str, wanted: str) -> Edit | None:
+    """The one `return` of several that gives another dtype than the others, with a cast."""
+    function = node.function()
+    if not isinstance(function, ast.FunctionDef) or spot is None or node.file is None:
+        return None
+    there = Spot(node.file, function.lineno, {}, spot.module, "")
+    guess, source = Guess(there, assignments(function)), read(node.file)
+    values = return_values(function)
+    found = [one for one in values if (guess.of(one) or "").rpartition(".")[2] == got] or [
+        one for one in values if isinstance(one, (ast.Constant, ast.UnaryOp)) and len(values) > 1
+    ]
+    if len(found) != 1:
+        return None
+    tf, np = alias(spot, "tensorflow"), alias(spot, "numpy")
+    text = source.text(found[0])
+    new = f"{tf}.cast({text}, {tf}.{wanted})" if node.kind == "py_function" else f"{np}.asarray({text}, {np}.{wanted})"
+    placed = source.replaced({found[0]: new})
+    return None if placed is None else Edit(node.file, placed[0], placed[1], (placed[2],))
+
+
+def _kind(dtype: str) -> str:
+    return dtype.rstrip("0123456789").removeprefix("u")
+
+
+def _holds_numbers(situation: Situation, wanted: str) -> bool:
+    """Whether the text that TensorFlow was converting is of numbers, each of it, as lines of a file are."""
+    frames = converting(situation.inner.__traceback__)
+    value: Any = frames[-1].f_locals.get("value") if frames else None
+    array: Any = value.numpy() if hasattr(value, "numpy") else value
+    texts: Any = array.ravel().tolist() if hasattr(array, "ravel") else array
+    texts = texts if isinstance(texts, (list, tuple)) else [texts]
+    try:
+        for one in texts:
+            (int if "int" in wanted else float)(one)
+    except (ValueError, TypeError):
+        return False
+    return bool(texts) and all(isinstance(one, (str, bytes)) for one in texts)
+
+
+def _cast(situation: Situation, node: Node, position: int, wanted: str, of_text: bool = False) -> Edit | None:
+    """The body's `return`, with a cast; text as the numbers that it says."""
+    function = node.function()
+    value = return_value(function) if function is not None else None
+    if isinstance(value, ast.Tuple) and len(value.elts) > position:
+        value = value.elts[position]
+    elif len(node.tout) > 1:
+        return None
+    if value is None or node.file is None:
+        return None
+    source = read(node.file)
+    module = next((spot for spot in situation.spots if spot.file == node.file), None)
+    spot = module or site_spot(node, situation)
+    if spot is None:
+        return None
+    tf, np = alias(spot, "tensorflow"), alias(spot, "numpy")
+    text = source.text(value)
+    cast = f"{tf}.strings.to_number" if of_text else f"{tf}.cast"
+    new = f"{cast}({text}, {tf}.{wanted})" if node.kind == "py_function" else f"{np}.asarray({text}, {np}.{wanted})"
+    found = source.replaced({value: new})
+    return None if found is None else Edit(node.file, found[0], found[1], (found[2],))
+
+
+def _object(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    if found[1] in ("int", "float", "bool") and "string" in node.tout and (dtype := _converted(situation)):
+        return _other_dtype(situation, node, node.tout.index("string"), dtype, "string")
+    if found[1] != "NoneType":
+        return None  # structures.py tells of dicts
+    cause = (
+        f"{_begin(node)} returned None, or an array of Python objects with a None in it, but Tout "
+        f"declares {', '.join(node.tout)}."
+    )
+    return _explanation(situation, node, cause, None, advice="Return numbers or strings: b'' or nan for missing ones.")
+
+
+def _explanation(
+    situation: Situation, node: Node, cause: str, tout: str | None, sure: bool = True, advice: str = "", names: int = 0
+) -> Explanation | None:
+    if node.site is None:
+        return None
+    call = node.call()
+    edit = None
+    given = argument(call, 2, "Tout") if call is not None else None
+    if given is not None and tout is not None:
+        pieces = {given: tout}
+        statement = node.source.parent(call) if call is not None else None
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if isinstance(target, ast.Tuple) and len(target.elts) < names:  # `a, b = ...` has to take all of them
+            pieces[target] = ", ".join([*map(node.source.text, target.elts), *["_"] * (names - len(target.elts))])
+        found = node.source.replaced(pieces)
+        edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+    if edit is None and not advice:
+        advice = f"Make Tout say what {node.called} returns, or make {node.called} return what Tout says."
+    return Explanation(
+        RULE, *node.site, cause, edit, "" if edit is not None else advice, "measured" if sure else "likely"
+    )
+
+
+def _begin(node: Node) -> str:
+    return node.called if not node.called.startswith("the ") else f"T{node.called[1:]}"

@@ -1,0 +1,442 @@
+"""Structures where py_function takes a flat list: dicts, tuples, objects, ragged and sparse tensors, a bare tensor."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.graphs.uncalled import call_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments, own_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import (
+    Node,
+    argument,
+    body_spot,
+    failed_node,
+    py_call,
+    return_value,
+    site_spot,
+)
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names, read, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, lookup
+from pyfunc_debug.events import NotConverted
+
+RULE = "structure"
+_NOT_A_TENSOR = "is not a Tensor."
+_INPUT = re.compile(
+    r"NOT CONVERTIBLE TO TENSOR|Expected any non-tensor type|Failed to convert elements|unsupported type|to a Tensor"
+    r"|[Ii]terating over a symbolic|as a Python `?bool`?|must be a list|has no len|Cannot iterate over a scalar"
+    r"|[Aa]ttempt to convert a value|out of range|not iterable|None values not supported"
+)
+_NO_TENSOR = re.compile(r"NOT CONVERTIBLE TO TENSOR|unsupported type|convert a value \(|None values not supported")
+_TOUT = re.compile(r"Cannot convert the argument `?type_value`?: (.*?) to a TensorFlow DType", re.DOTALL)
+_OUTPUT = re.compile(
+    r"with an unsupported type \(<class '(?P<full>[\w.<>]+)'>\)|Unsupported object type (?P<short>\w+)"
+    r"|Unsupported numpy type: NPY_(?P<numpy>DATETIME)"
+)
+_PASSES = frozenset(
+    ("set", "frozenset", "generator", "map", "filter", "zip", "range", "dict_values", "dict_keys", "deque")
+)
+_TIMES = frozenset(("datetime", "date", "Timestamp", "datetime64", "DATETIME"))
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a structure is why the program failed."""
+    if situation.body or situation.kind in ("InternalError", "UnimplementedError", "InvalidArgumentError"):
+        return _returned(situation)
+    spot = situation.last
+    if spot is None or situation.kind not in (
+        "TypeError",
+        "ValueError",
+        "OperatorNotAllowedInGraphError",
+        "NotImplementedError",
+        "AttributeError",
+    ):
+        return None
+    call = py_call(spot.source, spot.line)
+    if call is None:
+        return _list_of_one(situation, spot)
+    if _TOUT.search(situation.message):
+        return _tout(spot, call)
+    return _given(situation, spot, call) if _INPUT.search(situation.message) else None
+
+
+def _list_of_one(situation: Situation, spot: Spot) -> Explanation | None:
+    """`y = tf.py_function(f, [x], [tf.float32])` is a list of one tensor, and was used as the tensor."""
+    statement = spot.source.statement(spot.line)
+    function = spot.function
+    if statement is None or function is None or "list" not in situation.message:
+        return None
+    for name in dict.fromkeys(names(statement)):
+        value, made = spot.value(name), assignments(function).get(name)
+        tout = argument(made, 2, "Tout") if isinstance(made, ast.Call) else None
+        one = type(value) is list and len(value) == 1 and is_symbolic(value[0])
+        if one and isinstance(made, ast.Call) and isinstance(tout, (ast.List, ast.Tuple)) and len(tout.elts) == 1:
+            op, text = dotted(made.func).rpartition(".")[2], spot.source.text(tout)
+            cause = f"{name} is a list of one tensor, as Tout={text} is a list: {op} gives a list for a list of dtypes."
+            return _edited(spot, made, {tout: spot.source.text(tout.elts[0])}, cause)
+    return None
+
+
+# -- inputs -----------------------------------------------------------------------------------------------------------
+
+
+def _given(situation: Situation, spot: Spot, call: ast.Call) -> Explanation | None:
+    inp = argument(call, 1, "inp")
+    if inp is None:
+        return None
+    source, tf = spot.source, alias(spot, "tensorflow")
+    op = dotted(call.func).rpartition(".")[2]
+    name = _function_name(call, source)
+    if not isinstance(inp, (ast.List, ast.Tuple)):
+        value = spot.value(inp.id) if isinstance(inp, ast.Name) else None
+        if is_symbolic(value) or (value is None and not isinstance(inp, ast.Call)):
+            cause = (
+                f"inp={source.text(inp)} is one tensor, but {op} takes a list of tensors: it looped over "
+                "the tensor at trace."
+            )
+            return _edited(spot, call, {inp: f"[{source.text(inp)}]"}, cause)
+        if isinstance(value, dict):
+            return _packed(spot, call, inp, [inp], source.text(inp), "a dict")
+        return None
+    for one in inp.elts:
+        value = spot.value(one.id) if isinstance(one, ast.Name) else None
+        text = source.text(one)
+        kind = type(value).__name__
+        if isinstance(value, (dict, list, tuple)) and not isinstance(value, type):
+            what = "a dict" if isinstance(value, dict) else f"a {kind}"
+            if len(inp.elts) == 1:
+                return _packed(spot, call, inp, inp.elts, text, what)
+            return _packed(spot, call, inp, inp.elts, source.text(inp), what)
+        if kind in ("SparseTensor", "RaggedTensor") and op != "py_function":
+            dense = f"{tf}.sparse.to_dense({text})" if kind == "SparseTensor" else f"{text}.to_tensor()"
+            cause = (
+                f"{text} is a {kind}: several tensors in one. {op} takes plain tensors only, so {name} "
+                "never runs. Pass "
+                f"it dense; or use {tf}.py_function, which hands {name} the {kind}."
+            )
+            return _edited(spot, call, {one: dense}, cause)
+    return _objects(situation, spot, call, inp)
+
+
+def _objects(situation: Situation, spot: Spot, call: ast.Call, inp: ast.List | ast.Tuple) -> Explanation | None:
+    """Objects of Python's in inp: the body keeps them by its closure, and inp holds the tensors."""
+    function = argument(call, 0, "func")
+    if function is None or isinstance(function, ast.Lambda) or not _NO_TENSOR.search(situation.message):
+        return None
+    values = {one: spot.value(one.id) if isinstance(one, ast.Name) else lookup(one, spot) for one in inp.elts}
+    odd = [one for one, value in values.items() if _is_object(value) or _is_none(one, value, spot)]
+    kept = [one for one in inp.elts if one not in odd]
+    if not odd or not all(isinstance(one, (ast.Name, ast.Attribute, ast.Constant)) for one in odd):
+        return None
+    source, listed = spot.source, []
+    for place, one in enumerate(kept):
+        name = one.id if isinstance(one, ast.Name) else f"x{place}"
+        listed.append(name if name not in listed else f"{name}_{place}")
+    passed = iter(listed)
+    given = ", ".join(source.text(one) if one in odd else next(passed) for one in inp.elts)
+    pieces = {
+        function: f"lambda {', '.join(listed)}: {source.text(function)}({given})",
+        inp: f"[{', '.join(map(source.text, kept))}]",
+    }
+    value, text = values[odd[0]], source.text(odd[0])
+    what = "None" if value is None else f"a {type(value).__name__}"
+    what = "a function" if what == "a function" else what
+    cause = (
+        f"inp holds {text}, which is {what}: what stands in inp becomes a tensor, and this cannot. Leave it out of "
+        f"inp: {_function_name(call, source)} can take it from the line around."
+    )
+    return _edited(spot, call, pieces, cause)
+
+
+def _is_object(value: Any) -> bool:
+    """Whether TensorFlow cannot make a tensor of a value: no number, text, array or tensor."""
+    kind = type(value)
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)) or is_symbolic(value):
+        return False
+    if kind.__module__.partition(".")[0] in ("numpy", "tensorflow", "keras"):
+        return kind.__name__ in ("type", "function", "module")
+    plain = ("__array__", "__tf_tensor__", "__array_interface__")
+    return not isinstance(value, (list, tuple, dict)) and not any(hasattr(kind, name) for name in plain)
+
+
+def _is_none(node: ast.expr, value: Any, spot: Spot) -> bool:
+    """Whether it is None by what is written, and not only unknown to us."""
+    if isinstance(node, ast.Constant):
+        return node.value is None
+    return value is None and isinstance(node, ast.Name) and (node.id in spot.variables or node.id in spot.module)
+
+
+def _packed(
+    spot: Spot, call: ast.Call, inp: ast.expr, parts: list[ast.expr], text: str, what: str
+) -> Explanation | None:
+    """`tf.nest.flatten` on the way in, and `pack_sequence_as` in the body."""
+    source, tf = spot.source, alias(spot, "tensorflow")
+    function = argument(call, 0, "func")
+    if function is None:
+        return None
+    name = _function_name(call, source)
+    called = source.text(function)
+    called = f"({called})" if isinstance(function, ast.Lambda) else called
+    star = "" if len(parts) == 1 else "*"
+    pieces = {
+        function: f"lambda *flat: {called}({star}{tf}.nest.pack_sequence_as({text}, flat))",
+        inp: f"{tf}.nest.flatten({text})",
+    }
+    op = dotted(call.func).rpartition(".")[2]
+    cause = (
+        f"inp holds {what} ({short(text, 30)}), but {op} takes a flat list of tensors: an op has no other "
+        "inputs. Flatten "
+        f"it at trace, and pack it again when {name} runs."
+    )
+    return _edited(spot, call, pieces, cause)
+
+
+def _tout(spot: Spot, call: ast.Call) -> Explanation | None:
+    tout, function, inp = argument(call, 2, "Tout"), argument(call, 0, "func"), argument(call, 1, "inp")
+    nested = isinstance(tout, (ast.Tuple, ast.List)) and any(
+        isinstance(one, (ast.Tuple, ast.List, ast.Dict)) for one in tout.elts
+    )
+    if tout is None or not (nested or isinstance(tout, ast.Dict)) or function is None or inp is None:
+        return None
+    source, tf = spot.source, alias(spot, "tensorflow")
+    text, called = source.text(tout), source.text(function)
+    name = _function_name(call, source)
+    called = f"({called})" if isinstance(function, ast.Lambda) else called
+    cause = (
+        f"Tout is {'nested' if nested else 'a dict'}, but {dotted(call.func).rpartition('.')[2]} takes a list of "
+        f"dtypes: an op has a flat list of outputs. Flatten what {name} returns at run, and pack it again in the graph."
+    )
+    parts = _parts(tout, "out")
+    if parts is None:
+        return Explanation(RULE, spot.file, call.lineno, cause, None)
+    flat = f"lambda *x: (lambda out: [{', '.join(parts)}])({called}(*x))"
+    new = (
+        f"{tf}.nest.pack_sequence_as({text}, "
+        f"{dotted(call.func)}({flat}, {source.text(inp)}, {tf}.nest.flatten({text})))"
+    )
+    return _edited(spot, call, {call: new}, cause)
+
+
+def _parts(tout: ast.expr, out: str) -> list[str] | None:
+    """How each value is read from what the body returned, in the order of tf.nest.flatten(Tout).
+
+    Not by tf.nest.flatten itself: it would take apart the lists that are values, too.
+    """
+    if isinstance(tout, (ast.Tuple, ast.List)):
+        inner = [_parts(one, f"{out}[{place}]") for place, one in enumerate(tout.elts)]
+    elif isinstance(tout, ast.Dict):
+        keys: list[Any] = [key.value for key in tout.keys if isinstance(key, ast.Constant)]
+        if len(keys) < len(tout.keys) or len({type(key) for key in keys}) > 1:
+            return None
+        values = dict(zip(keys, tout.values))
+        inner = [_parts(values[key], f"{out}[{key!r}]") for key in sorted(values)]
+    elif isinstance(tout, (ast.Attribute, ast.Constant)):
+        return [out]
+    else:
+        return None  # a name may stand for any structure
+    found = [one for one in inner if one is not None]
+    return [part for one in found for part in one] if len(found) == len(inner) else None
+
+
+# -- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def _returned(situation: Situation) -> Explanation | None:
+    text = situation.message if situation.body else f"{situation.message}\n{situation.error}"
+    returned: NotConverted | None = getattr(situation.inner, "pyfunc_returned", None)
+    found = _OUTPUT.search(text)
+    if returned is None and _NOT_A_TENSOR in text:
+        returned = _of_frames(situation)
+    composite = returned is not None and returned.dtype is not None
+    if not composite and (found is None or (situation.body and returned is None)):
+        return None
+    if found is not None and (found["short"] or "") in ("NoneType",):
+        return None
+    node = failed_node(situation)
+    call = node.call() if node is not None else None
+    spot = site_spot(node, situation) if node is not None else None
+    if node is None or call is None or spot is None:
+        return None
+    if returned is not None and composite:
+        return _composite(node, call, spot, returned)
+    name = (found["full"] or found["short"] or found["numpy"]).rpartition(".")[2] if found is not None else ""
+    if name in ("NoneType", "ndarray", "str", "int", "float", "module"):
+        return None
+    return _flattened(node, situation, call, spot, name)
+
+
+def _of_frames(situation: Situation) -> NotConverted | None:
+    """The ragged or sparse tensor that TensorFlow names, where composite inputs make it look before it converts."""
+    traceback = situation.inner.__traceback__
+    while traceback is not None:
+        odd, out = (traceback.tb_frame.f_locals.get(name) for name in ("elt", "out"))
+        if (
+            odd is not None
+            and type(odd).__name__ in ("RaggedTensor", "SparseTensor")
+            and isinstance(out, (list, tuple))
+        ):
+            place = next((index for index, one in enumerate(out) if one is odd), 0)
+            rank = getattr(odd, "ragged_rank", None)
+            return NotConverted(type(odd).__name__, tuple(odd.shape.as_list()), odd.dtype.name, rank, place)
+        traceback = traceback.tb_next
+    return None
+
+
+def _composite(node: Node, call: ast.Call, spot: Spot, value: NotConverted) -> Explanation | None:
+    tf, kind, tout = alias(spot, "tensorflow"), value.kind, argument(call, 2, "Tout")
+    if tout is None:
+        return None
+    shape = list(value.shape or ())
+    if kind == "RaggedTensor":
+        shape = [None, *shape[1:]]  # the first size is that of this batch
+        new = f"{tf}.RaggedTensorSpec({shape}, {tf}.{value.dtype}, ragged_rank={value.ragged_rank})"
+    else:
+        new = f"{tf}.SparseTensorSpec({shape}, {tf}.{value.dtype})"
+    listed = tout.elts if isinstance(tout, (ast.List, ast.Tuple)) else []
+    if listed and value.position >= len(listed):
+        return None
+    which = f" as value {value.position + 1}" if len(listed) > 1 else ""
+    plain = node.tout[value.position] if value.position < len(node.tout) else ", ".join(node.tout[:2])
+    cause = (
+        f"{_begin(node)} returned a {kind}{which}, but Tout declares plain {plain}: it is several tensors in one, "
+        "and Tout has to say so with a spec."
+    )
+    return _edited(spot, call, {listed[value.position] if listed else tout: new}, cause)
+
+
+def _has_fields(situation: Situation, kind: str) -> bool:
+    """Whether a class is one of the user's, whose objects keep their fields where `vars` finds them."""
+    for _, source in situation.sources():
+        for one in ast.walk(source.tree):
+            if isinstance(one, ast.ClassDef) and one.name == kind:
+                return "__slots__" not in source.code_of(one) and "slots=True" not in source.code_of(one)
+    return False
+
+
+def _not_called(node: Node, situation: Situation, spot: Spot, kind: str) -> Explanation:
+    """A method without its parentheses in what a body, or what it calls, returns."""
+    cause = f"{_begin(node)} returned a {kind} itself, not what it gives: its parentheses are missing."
+    found: list[tuple[str, Source, ast.expr]] = []
+    for file, source in situation.sources():
+        methods = {
+            part.name for one in ast.walk(source.tree) if isinstance(one, ast.ClassDef) for part in one.body
+            if isinstance(part, ast.FunctionDef) and not part.decorator_list
+        }  # fmt: skip
+        for one in ast.walk(source.tree):
+            value = one.value if isinstance(one, ast.Return) else None
+            parts = value.elts if isinstance(value, ast.Tuple) else [value]
+            found += [
+                (file, source, part) for part in parts
+                if isinstance(part, ast.Attribute) and part.attr in methods and dotted(part).startswith("self.")
+            ]  # fmt: skip
+    function, own = node.function(), read(node.file or "")
+    results = [function.body] if isinstance(function, ast.Lambda) else [
+        one.value for one in (own_nodes(function) if function is not None else ()) if isinstance(one, ast.Return)
+    ]  # fmt: skip
+    result = results[0] if len(results) == 1 else None
+    text = call_of(result, function, own) if result is not None and function is not None else None
+    if node.file is not None and result is not None and text is not None and not found:
+        found = [(node.file, own, result)]
+    if len(found) == 1:
+        file, source, part = found[0]
+        placed = source.replaced({part: text if part is result and text is not None else f"{source.text(part)}()"})
+        if placed is not None:
+            edit = Edit(file, placed[0], placed[1], (placed[2],))
+            return Explanation(RULE, file, part.lineno, cause, edit, "", "likely")
+    return Explanation(RULE, spot.file, spot.line, cause, None, "Call it: write () behind its name.")
+
+
+def _no_structure(node: Node, call: ast.Call, spot: Spot, kind: str, called: str) -> Explanation | None:
+    """What no dtype holds and has no fields: several values one after the other, a path, a time."""
+    function, tout = argument(call, 0, "func"), argument(call, 2, "Tout")
+    tf, np = alias(spot, "tensorflow"), alias(spot, "numpy")
+    one = len(node.tout) == 1 and tout is not None and not isinstance(tout, (ast.List, ast.Tuple))
+    text = node.tout[:1] == ("string",)
+    shown = {"DATETIME": "datetime64"}.get(kind, kind)
+    cause = f"{_begin(node)} returned a {shown}, and no dtype of TensorFlow's holds one"
+    words = Explanation(
+        RULE, spot.file, spot.line, f"{cause}.", None, f"Make {node.called} return numbers, text, or arrays."
+    )
+    if function is None or tout is None or not one:
+        return words
+    if kind in _PASSES:
+        dtype = "object" if text else f"{np}.{node.tout[0]}"
+        what = f"{cause}: its values in an array are one tensor."
+        return _edited(spot, call, {function: f"lambda *x: {np}.array(list({called}(*x)), {dtype})"}, what)
+    if kind.endswith("Path") or (kind in _TIMES and text):
+        pieces = {function: f"lambda *x: str({called}(*x))"} | ({} if text else {tout: f"{tf}.string"})
+        return _edited(spot, call, pieces, f"{cause}: as text it is a string.")
+    if kind in _TIMES:
+        seconds = f'lambda *x: {np}.asarray({called}(*x), "datetime64[s]").astype({np}.int64)'
+        return _edited(
+            spot, call, {function: seconds, tout: f"{tf}.int64"}, f"{cause}: the seconds since 1970 are whole numbers."
+        )
+    return words
+
+
+def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
+    function, tout, declared = argument(call, 0, "func"), argument(call, 2, "Tout"), None
+    if function is None:
+        return None
+    called = spot.source.text(function)
+    called = f"({called})" if isinstance(function, ast.Lambda) else called
+    if kind in ("dict", "OrderedDict", "defaultdict"):
+        new = f"lambda *x: (lambda out: [out[key] for key in sorted(out)])({called}(*x))"
+        order = "in the order of its sorted keys"
+        declared = _dtypes_of_dict(node, situation)
+    elif kind in ("ShouldUseWrapper", "TensorArray", "_EagerTensorArray"):
+        cause = f"{_begin(node)} returned a TensorArray, which no op has for an output: its parts as one tensor can be."
+        return _edited(spot, call, {function: f"lambda *x: {called}(*x).stack()"}, cause)
+    elif kind in ("method", "function", "builtin_function_or_method"):
+        return _not_called(node, situation, spot, kind)
+    elif not _has_fields(situation, kind):
+        return _no_structure(node, call, spot, kind, called)
+    else:
+        new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
+    cause = (
+        f"{_begin(node)} returned a {kind}, but Tout declares {len(node.tout)} "
+        f"tensor{'s' if len(node.tout) != 1 else ''} "
+        f"({', '.join(node.tout[:3])}): a body returns a flat list. Give the values, {order}."
+    )
+    pieces: dict[ast.expr, str] = {function: new}
+    if declared is not None and tout is not None and len(declared) != len(node.tout):
+        pieces[tout] = f"[{', '.join(declared)}]"
+        cause = cause.removesuffix(".") + ", and their dtypes."
+    return _edited(spot, call, pieces, cause)
+
+
+def _dtypes_of_dict(node: Node, situation: Situation) -> list[str] | None:
+    """The dtypes of a returned dict's values in the order of its keys, where the source says each of them."""
+    function, spot = node.function(), body_spot(node, situation)
+    value = return_value(function) if function is not None else None
+    if function is None or spot is None:
+        return None
+    made = assignments(function) if not isinstance(function, ast.Lambda) else {}
+    value = made.get(value.id) if isinstance(value, ast.Name) else value
+    if not isinstance(value, ast.Dict) or not all(isinstance(key, ast.Constant) for key in value.keys):
+        return None
+    keys: list[Any] = [key.value for key in value.keys if isinstance(key, ast.Constant)]
+    dtypes = dict(zip(keys, (Guess(spot, made).of(one) for one in value.values)))
+    if len({type(key) for key in keys}) > 1:
+        return None
+    found = [dtypes[key] for key in sorted(dtypes)]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else None
+
+
+def _function_name(call: ast.Call, source: Any) -> str:
+    function = argument(call, 0, "func")
+    return "the lambda" if function is None or isinstance(function, ast.Lambda) else short(source.text(function), 30)
+
+
+def _edited(spot: Spot, call: ast.Call, pieces: dict[ast.expr, str], cause: str) -> Explanation | None:
+    found = spot.source.replaced(pieces)
+    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit)
+
+
+def _begin(node: Node) -> str:
+    return node.called if not node.called.startswith("the ") else f"T{node.called[1:]}"

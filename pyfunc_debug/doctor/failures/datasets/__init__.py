@@ -1,0 +1,1 @@
+"""Causes in tf.data: elements, batches, generators, iterators."""

@@ -1,0 +1,633 @@
+"""`Dataset.from_generator` and Keras' `fit` on a generator: what was passed, and what it yields."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor.failures.pastes import learned_shapes, wrapping
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading import shapes
+from pyfunc_debug.doctor.failures.reading.dtypes import assignments
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, names, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, shape_of, symbolic_parts
+
+RULE = "generator"
+_NEAR = 8
+"""Lines in which one paste changes several."""
+_NOT_CALLABLE = "`generator` must be a Python callable"
+_STRUCTURE = re.compile(
+    r"`generator` yielded an element that did not match the expected structure\. The expected structure was (.*), but "
+    r"the yielded element was (.*?)\.?$",
+    re.DOTALL,
+)
+_SHAPE = re.compile(
+    r"`generator` yielded an element of shape (\(.*?\)) where an element of shape (\(.*?\)) was expected"
+)
+_TYPE = re.compile(
+    r"`generator` yielded an element that could not be converted to the expected type\. The expected type was (\w+), "
+    r"but the yielded element was (.*?)\.?$",
+    re.DOTALL,
+)
+_RAGGED = re.compile(
+    r"`generator` yielded an element of RaggedTensorSpec\(TensorShape\((.*?)\), tf\.(\w+), (\d+), tf\.\w+\) where an "
+    r"element of TensorSpec"
+)
+_KEY = re.compile(r"['\"](\w+)['\"]: ")
+_SPEC = "`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found <class 'list'>"
+_SPEC_AS_TYPE = re.compile(
+    r"Cannot convert the argument `type_value`: \w*TensorSpec\(.* to a TensorFlow DType", re.DOTALL
+)
+_SYMBOLIC = re.compile(r"SymbolicTensor|symbolic|'Tensor' object")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a generator is why the program failed."""
+    text = situation.message
+    if _NOT_CALLABLE in text:
+        return _not_callable(situation)
+    if _SPEC in text:
+        return _lists(situation)
+    if _SPEC_AS_TYPE.search(text):
+        return _spec_as_type(situation)
+    for pattern, tell in ((_STRUCTURE, _structure), (_RAGGED, _ragged), (_SHAPE, _shape), (_TYPE, _type)):
+        found = pattern.search(text)
+        if found is not None:
+            return tell(situation, found)
+    if situation.body and _SYMBOLIC.search(text):
+        return _symbolic(situation)
+    return None
+
+
+_ELEMENTS = re.compile(
+    r"Data is expected to be in format `x`|expects \d+ (?:named )?input\(s\).*but it received 1 input"
+)
+
+
+def grouped(situation: Situation) -> Explanation | None:
+    """`fit` on a dataset whose signature has inputs and target side by side, where the generator yields groups."""
+    found = _calls(situation) if not situation.body and _ELEMENTS.search(situation.message) else []
+    if len(found) != 1:
+        return None
+    file, source, call = found[0]
+    declared = [one.value for one in call.keywords if one.arg in ("output_types", "output_signature")]
+    yields = _yields(_function(source, _given(call)))
+    return _other_nesting(declared[0], file, source, call, yields) if declared else None
+
+
+_NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>|contains no shape", re.IGNORECASE)
+
+
+def without_shapes(situation: Situation) -> Explanation | None:
+    """`from_generator(output_types=...)` without `output_shapes`: elements of unknown shape."""
+    if situation.body or not (_NO_SHAPE.search(situation.message) or _of_unknown_rank(situation)):
+        return None
+    found = [(*one, types) for one in _calls(situation) if (types := _types_alone(one[2])) is not None]
+    if len(found) != 1:
+        return None
+    file, source, call, types = found[0]
+    spot = next((one for one in situation.spots if one.file == file), situation.last)
+    function = _function(source, _given(call))
+    yielded = [one.value for one in ast.walk(function) if isinstance(one, ast.Yield)] if function is not None else []
+    value = yielded[0] if len(yielded) == 1 else None
+    cause = "output_types alone says nothing of shapes, so that the elements of this dataset have unknown ones. "
+    cause += "output_signature says both."
+    new = None
+    if spot is not None and function is not None and value is not None:
+        new = _signature(types, value, source, Spot(file, function.lineno, {}, spot.module, ""), function)
+    edit = None
+    if new is not None:
+        rest = [source.text(one) for one in call.args if one is not types]
+        rest += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.value is not types]
+        placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={new}'])})"})
+        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    edit = edit or learned_shapes.shaped(situation)
+    if edit is None and spot is not None and (shapes_of := _of_first(types, _given(call), source, spot)) is not None:
+        placed = source.replaced({call: source.with_argument(call, f"output_shapes={shapes_of}")})
+        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        cause = cause.replace("output_signature says both.", "The first element says them, if all have the same.")
+    return Explanation(
+        "unknown-shape", file, call.lineno, cause, edit,
+        "" if edit else "Write output_signature=tf.TensorSpec([...], dtype) in its place.", "likely",
+    )  # fmt: skip
+
+
+def _of_unknown_rank(situation: Situation) -> bool:
+    """Whether a size of a tensor was asked for whose rank is not known."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or "NoneType" not in situation.message:
+        return False
+    value = wrapping.value_here(spot, statement) or statement
+    sized = any(isinstance(one, ast.Attribute) and one.attr == "shape" for one in ast.walk(value))
+    return sized and any(shape_of(one) is None for one in symbolic_parts(value, spot).values())
+
+
+def _of_first(types: ast.expr, given: ast.expr | None, source: Source, spot: Spot) -> str | None:
+    """The shapes of the first element, as the program asks for them when it runs."""
+    if given is None or any(one.arg == "args" for one in _keywords(source, types)):
+        return None
+    np, text = alias(spot, "numpy"), source.text(given)
+    first = f"next(iter({f'({text})' if isinstance(given, ast.Lambda) else text}()))"
+    if isinstance(types, ast.Dict):
+        return f"{{key: {np}.shape(one) for key, one in {first}.items()}}"
+    return f"tuple({np}.shape(one) for one in {first})" if isinstance(types, ast.Tuple) else f"{np}.shape({first})"
+
+
+def _keywords(source: Source, argument: ast.expr) -> list[ast.keyword]:
+    """The keywords of the call that an argument is given to."""
+    call = source.parent(argument)
+    call = source.parent(call) if isinstance(call, ast.keyword) else call
+    return call.keywords if isinstance(call, ast.Call) else []
+
+
+def _types_alone(call: ast.Call) -> ast.expr | None:
+    """The dtypes that a call of from_generator declares, where it says nothing of shapes."""
+    named = {one.arg: one.value for one in call.keywords}
+    if len(call.args) > 2 or {"output_shapes", "output_signature", None} & named.keys():
+        return None
+    return named.get("output_types", call.args[1] if len(call.args) > 1 else None)
+
+
+def _signature(types: ast.expr, value: ast.expr, source: Source, spot: Spot, function: Function) -> str | None:
+    """The TensorSpec of each part that is yielded, by the shape that the source says."""
+    if isinstance(types, (ast.Tuple, ast.List)):
+        if not isinstance(value, (ast.Tuple, ast.List)) or len(value.elts) != len(types.elts):
+            return None
+        parts = [_signature(*pair, source, spot, function) for pair in zip(types.elts, value.elts)]
+        return (
+            None
+            if None in parts
+            else f"({', '.join(str(one) for one in parts)},)".replace(",)", ")" if len(parts) > 1 else ",)")
+        )
+    shape = shapes.shape_of_value(value, function, spot)
+    return (
+        None
+        if shape is None
+        else f"{alias(spot, 'tensorflow')}.TensorSpec({shapes.written(shape)}, {source.text(types)})"
+    )
+
+
+def _calls(situation: Situation) -> list[tuple[str, Source, ast.Call]]:
+    """The calls of from_generator in the user's files."""
+    return [
+        (file, source, one)
+        for file, source in situation.sources()
+        for one in ast.walk(source.tree)
+        if isinstance(one, ast.Call) and dotted(one.func).endswith("from_generator")
+    ]
+
+
+def _given(call: ast.Call) -> ast.expr | None:
+    return next((one.value for one in call.keywords if one.arg == "generator"), call.args[0] if call.args else None)
+
+
+def _function(source: Source, given: ast.expr | None) -> ast.FunctionDef | None:
+    """The generator function behind what is passed: its name, a call of it, or a lambda around one."""
+    while isinstance(given, (ast.Lambda, ast.Call)):
+        given = given.body if isinstance(given, ast.Lambda) else given.func
+    name = given.id if isinstance(given, ast.Name) else given.attr if isinstance(given, ast.Attribute) else ""
+    for one in ast.walk(source.tree):
+        if isinstance(one, ast.FunctionDef) and one.name == name:
+            return one
+        if isinstance(one, ast.ClassDef) and one.name == name:  # an object of it is given
+            called = [part for part in one.body if isinstance(part, ast.FunctionDef) and part.name == "__call__"]
+            return called[0] if called else None
+    return None
+
+
+def _yields(function: ast.FunctionDef | None) -> list[ast.Yield]:
+    if function is None:
+        return []
+    return [one for one in ast.walk(function) if isinstance(one, ast.Yield) and one.value is not None]
+
+
+def _not_callable(situation: Situation) -> Explanation | None:
+    spot = situation.last
+    call = next((one for one in _calls(situation) if spot and one[2].lineno <= spot.line <= _end(one[2])), None)
+    given = _given(call[2]) if call is not None else None
+    if spot is None or call is None or given is None:
+        return None
+    file, source, _ = call
+    text = source.text(given)
+    plain = isinstance(given, ast.Call) and not given.args and not given.keywords
+    new = source.text(given.func) if plain and isinstance(given, ast.Call) else f"lambda: {text}"
+    found = source.replaced({given: new})
+    cause = (
+        f"{short(text, 30)} is a generator already. Dataset.from_generator takes the function that makes one: it calls "
+        "it again for each pass over the dataset."
+    )
+    made = isinstance(given, ast.Call)
+    value = spot.value(given.id) if isinstance(given, ast.Name) else None
+    if isinstance(given, ast.Name) and type(value).__name__ not in ("generator", "NoneType"):
+        made = True
+        cause = f"{text} is not a function. Dataset.from_generator takes a function: it calls it for each pass."
+        if not hasattr(type(value), "__iter__") and hasattr(type(value), "__len__"):
+            # without a length, Python goes on until there is an IndexError: a slice raises none
+            cause += f" {text} has a length and items, which the paste goes through."
+            found = source.replaced({given: f"lambda: ({text}[i] for i in range(len({text})))"})
+    edit = Edit(file, found[0], found[1], (found[2],)) if found is not None and made else _made_each_time(spot, given)
+    return Explanation(
+        RULE, file, spot.line, cause, edit, "" if edit else "Pass the function that makes it, not called."
+    )
+
+
+def _made_each_time(spot: Spot, given: ast.expr) -> Edit | None:
+    """The calls that made the generators, in the place of their names: here, and in the lines below."""
+    source = spot.source
+    own = assignments(spot.function or source.tree)
+    pieces: dict[ast.expr, str] = {}
+    for call in source.calls_of(frozenset({"from_generator"})):
+        one = _given(call)
+        made = own.get(one.id) if isinstance(one, ast.Name) else None
+        if isinstance(made, ast.Call) and type(spot.value(dotted(one))).__name__ == "generator":
+            near = given.lineno <= call.lineno < given.lineno + _NEAR
+            pieces |= {one: f"lambda: {source.text(made)}"} if near and one is not None else {}
+    if given not in pieces:
+        return None
+    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+    return Edit(spot.file, first, last, source.spliced(pieces, first, last))
+
+
+def _end(node: ast.Call) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    calls = _calls(situation)
+    if not calls:
+        return None
+    file, source, call = calls[0]
+    yields = _yields(_function(source, _given(call)))
+    try:
+        nested = _other_nesting(ast.parse(found[1], mode="eval").body, file, source, call, yields)
+    except SyntaxError:
+        nested = None
+    if nested is not None:
+        return nested
+    if found[1].startswith("{") and found[2].startswith("{"):
+        return _keys(found, file, source, call)
+    cause = (
+        f"the generator yields {short(found[2], 40)}, but its signature says {short(found[1], 50)}. Each yielded "
+        "element must have that structure: a tuple for a tuple, a dict for a dict."
+    )
+    wanted = found[1].startswith("(") and not found[2].startswith(("(", "{"))
+    if len(yields) == 1 and wanted and yields[0].value is not None:
+        value = yields[0].value
+        new = source.replaced({value: f"tuple({source.text(value)})"})
+        if new is not None:
+            return Explanation(RULE, file, value.lineno, cause, Edit(file, new[0], new[1], (new[2],)), "", "likely")
+    line = yields[0].lineno if yields else call.lineno
+    return Explanation(RULE, file, line, cause, None, "Yield what the signature says, or change the signature.")
+
+
+def _keys(found: re.Match[str], file: str, source: Source, call: ast.Call) -> Explanation:
+    """Dicts on both sides: the keys that only one of them has."""
+    wanted, given = (list(dict.fromkeys(_KEY.findall(text))) for text in (found[1], found[2]))
+    missing, extra = [one for one in wanted if one not in given], [one for one in given if one not in wanted]
+    parts = [f"has no {', '.join(map(repr, missing[:3]))}"] * bool(missing)
+    parts += [f"has {', '.join(map(repr, extra[:3]))}, of which the signature says nothing"] * bool(extra)
+    cause = f"the dict that the generator yields {' and '.join(parts) or 'nests otherwise than its signature says'}. "
+    cause += "Each yielded dict needs just the keys of the signature."
+    function = _function(source, _given(call))
+    written = [
+        one for one in ast.walk(function if function is not None else source.tree)
+        if isinstance(one, ast.Constant) and extra[:1] == [one.value]
+    ]  # fmt: skip
+    if len(missing) == len(extra) == len(written) == 1:
+        new = source.replaced({written[0]: repr(missing[0])})
+        if new is not None:
+            edit = Edit(file, new[0], new[1], (new[2],))
+            return Explanation(RULE, file, written[0].lineno, cause, edit, "", "likely")
+    declared = _undeclared(file, source, call, missing) if missing and not extra else None
+    if declared is not None:
+        return Explanation(RULE, file, declared.first, cause, declared, "", "likely")
+    yields = _yields(function)
+    line = yields[0].lineno if yields else call.lineno
+    advice = "Leave it out of the dict, or write it in the signature."
+    if missing:
+        advice = f"Yield {', '.join(map(repr, missing[:3]))} too, or leave it out of the signature."
+    return Explanation(RULE, file, line, cause, None, advice)
+
+
+def _undeclared(file: str, source: Source, call: ast.Call, keys: list[str]) -> Edit | None:
+    """What declares some keys, written in one dict each, without these."""
+    pieces: dict[ast.expr, str] = {}
+    for one in [call, *_assigned(call, source)]:
+        for part in ast.walk(one):
+            if isinstance(part, ast.Dict) and set(keys) <= {getattr(key, "value", None) for key in part.keys}:
+                left = [
+                    f"{source.text(key)}: {source.text(value)}" for key, value in zip(part.keys, part.values)
+                    if key is not None and getattr(key, "value", None) not in keys
+                ]  # fmt: skip
+                pieces[part] = f"{{{', '.join(left)}}}"
+    if not pieces or any(key is None for one in pieces if isinstance(one, ast.Dict) for key in one.keys):
+        return None
+    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+    return Edit(file, first, last, source.spliced(pieces, first, last))
+
+
+def _other_nesting(
+    signature: ast.expr, file: str, source: Source, call: ast.Call, yields: list[ast.Yield]
+) -> Explanation | None:
+    """As many values as the signature has, in other groups: `yield [a, b], label` for three dtypes side by side."""
+    value = yields[0].value if len(yields) == 1 else None
+    if not isinstance(value, (ast.Tuple, ast.List)) or not isinstance(signature, ast.Tuple):
+        return None
+    parts, leaves = _leaves(value), _leaves(signature)
+    if len(parts) != len(leaves) or len(parts) == len(value.elts) == len(signature.elts):
+        return None
+    fitted = any(isinstance(one, ast.Call) and dotted(one.func).endswith(".fit") for one in ast.walk(source.tree))
+    declared = [one.value for one in call.keywords if one.arg in ("output_types", "output_shapes", "output_signature")]
+    grouped = (
+        [_grouped(value, one, source) for one in declared] if fitted and len(leaves) == len(signature.elts) else [""]
+    )
+    cause = (
+        f"the generator yields {len(parts)} values in {len(value.elts)} groups, `{short(source.text(value), 40)}`, but "
+        f"its signature has {len(leaves)} in {len(signature.elts)}: both must nest alike, in tuples or dicts. "
+    )
+    if all(grouped):
+        cause += "Keras takes (inputs, targets), as it is yielded."
+        pieces: dict[ast.expr, str] = dict(zip(declared, grouped))
+    else:
+        texts = iter([source.text(one) for one in parts])
+        pieces = {value: _like(signature, texts).removeprefix("(").removesuffix(")")}
+    new = source.replaced(pieces)
+    if new is None:
+        return None
+    return Explanation(RULE, file, yields[0].lineno, cause.rstrip(), Edit(file, new[0], new[1], (new[2],)))
+
+
+def _leaves(node: ast.expr) -> list[ast.expr]:
+    """The values in nested tuples and lists."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return [leaf for one in node.elts for leaf in _leaves(one)]
+    return [node]
+
+
+def _like(signature: ast.expr, texts: Iterator[str]) -> str:
+    """Values, nested as a signature is."""
+    if isinstance(signature, (ast.Tuple, ast.List)):
+        inside = [_like(one, texts) for one in signature.elts]
+        return f"({', '.join(inside)}{',' * (len(inside) == 1)})"
+    return next(texts)
+
+
+def _grouped(value: ast.expr, declared: ast.expr, source: Source) -> str:
+    """What is declared side by side, in the groups that are yielded; "" where their numbers differ."""
+    given = declared.elts if isinstance(declared, (ast.Tuple, ast.List)) else []
+    texts = iter([source.text(one) for one in given])
+    return _like(value, texts) if len(given) == len(_leaves(value)) else ""
+
+
+def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    got, wanted = ast.literal_eval(found[1]), ast.literal_eval(found[2])
+    for file, source, call in _calls(situation):
+        declared = [call, *_assigned(call, source)]
+        sizes = _numbers(source, situation)
+        places = [
+            part for one in declared for part in ast.walk(one)
+            if isinstance(part, (ast.Tuple, ast.List)) and _sizes(part, sizes) == wanted
+        ]  # fmt: skip
+        if not places:
+            continue
+        # What yields is not there to be read (df.iterrows): one shape of a signature that may be wrong as a whole.
+        seen = _yields(_function(source, _given(call)))
+        fits = _differing(got, wanted) if _had_elements(situation) else got
+        said = _written(fits, places[0], sizes)
+        pieces: dict[ast.expr, str] = {places[0]: said}
+        number = _elements_before(situation)
+        batch = _batch_behind(source, call) if number and fits != got and len(fits) == len(got) else None
+        if batch is not None and abs(batch.lineno - places[0].lineno) < _NEAR:
+            pieces[batch] = "padded_batch"
+        else:
+            batch = None
+        new = source.replaced(pieces) if len(places) == 1 and seen else None
+        edit = Edit(file, new[0], new[1], (new[2],)) if new is not None else None
+        if edit is not None and edit.first < edit.last:  # perhaps two statements: their lines stay as they are
+            edit = Edit(file, edit.first, edit.last, source.spliced(pieces, edit.first, edit.last))
+        cause = f"the generator yielded an element of shape {got}, but its signature says {wanted}. "
+        if number and fits != got:
+            before = f"the {number:,} elements before it" if number > 1 else "the one before it"
+            cause = f"{cause[:-2]}, as {before} had. If that one is wrong, leave it out in the generator; else "
+            cause += "None stands for any size" + (", and padded_batch fills rows up." if batch is not None else ".")
+        else:
+            cause += (
+                "It describes one yielded element, before any batch()." if fits == got else "None stands for any size."
+            )
+        return Explanation(
+            RULE, file, places[0].lineno, cause, edit,
+            "" if edit else f"Write {said} there, or yield elements of shape {wanted}, in the signature's order.",
+            "likely",
+        )  # fmt: skip
+    return None
+
+
+def _assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:
+    """What the names in a call's declarations stand for, where the file assigns them once."""
+    said = ("output_types", "output_shapes", "output_signature")
+    given = [one.value for one in call.keywords if one.arg in said] + call.args[1:3]
+    for name in dict.fromkeys(name for one in given for name in names(one)):
+        found = [
+            one.value for one in ast.walk(source.tree)
+            if isinstance(one, ast.Assign) and any(dotted(target) == name for target in one.targets)
+        ]  # fmt: skip
+        if len(found) == 1:
+            yield found[0]
+
+
+def _had_elements(situation: Situation) -> bool:
+    """Whether the generator gave elements before, which did fit its signature."""
+    return _elements_before(situation) > 0
+
+
+def _elements_before(situation: Situation) -> int:
+    """How many elements the generator gave before the one that failed."""
+    failed = "FROM call WHERE status = 'error' ORDER BY id LIMIT 1"  # a prefetch goes on behind it
+    rows = situation.rows(
+        f"SELECT count(*) FROM call WHERE status = 'ok' AND node = (SELECT node {failed}) AND id < (SELECT id {failed})"
+    )
+    return int(rows[0][0]) if rows else 0
+
+
+def _batch_behind(source: Source, call: ast.Call) -> ast.expr | None:
+    """`batch` of `from_generator(...).batch(2)`, as a place in the text."""
+    attribute = source.parent(call)
+    if not isinstance(attribute, ast.Attribute) or attribute.attr != "batch" or attribute.end_col_offset is None:
+        return None
+    place = ast.Name("batch", ast.Load())
+    place.lineno = place.end_lineno = attribute.end_lineno or attribute.lineno
+    place.end_col_offset = attribute.end_col_offset
+    place.col_offset = attribute.end_col_offset - len("batch")
+    return place
+
+
+def _differing(got: tuple[int, ...], wanted: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """A shape that fits both."""
+    if len(got) != len(wanted):
+        return got
+    return tuple(one if one == other else None for one, other in zip(got, wanted))
+
+
+def _numbers(source: Source, situation: Situation) -> dict[str, int]:
+    """Whole numbers that names of a file stand for, as far as it, or a frame of it, gives each one value."""
+    found: dict[str, set[int]] = {}
+    for one in ast.walk(source.tree):
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and type(one.value.value) is int:
+            for target in one.targets:
+                found.setdefault(dotted(target), set()).add(one.value.value)
+    for function in (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)):
+        for given, default in zip(reversed(function.args.args), reversed(function.args.defaults)):
+            if isinstance(default, ast.Constant) and type(default.value) is int:
+                found.setdefault(given.arg, set()).add(default.value)
+    for spot in situation.spots:
+        if spot.source is source:
+            for name, value in [*spot.module.items(), *spot.variables.items()]:
+                if type(value) is int:
+                    found.setdefault(name, set()).add(value)
+    return {name: values.pop() for name, values in found.items() if len(values) == 1}
+
+
+def _sizes(node: ast.Tuple | ast.List, numbers: dict[str, int]) -> object:
+    """What a written shape stands for; None where some of it is not known."""
+    sizes = [
+        numbers.get(dotted(one), "?") if isinstance(one, (ast.Name, ast.Attribute)) else getattr(one, "value", "?")
+        for one in node.elts
+    ]  # fmt: skip
+    return tuple(sizes) if all(one is None or type(one) is int for one in sizes) else None
+
+
+def _written(shape: tuple[int | None, ...], place: ast.expr, numbers: dict[str, int]) -> str:
+    """A shape as text, with the names that the shape in its place has for sizes."""
+    elements = place.elts if isinstance(place, (ast.Tuple, ast.List)) else []
+    named = {numbers[dotted(one)]: dotted(one) for one in elements if dotted(one) in numbers}
+    parts = [named.get(one, str(one)) if one is not None else "None" for one in shape]
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    calls = _calls(situation)
+    if not calls:
+        return None
+    file, source, call = calls[0]
+    yields = _yields(_function(source, _given(call)))
+    line = yields[0].lineno if yields else call.lineno
+    value = found[2]
+    ragged = value.startswith("[[") or "list(" in value
+    cause = f"the generator yielded {short(value, 40)}, which does not become a {found[1]} tensor"
+    if ragged:
+        tf = alias(situation.spots[0], "tensorflow") if situation.spots else "tf"
+        return Explanation(
+            RULE, file, line, f"{cause}: its rows have different lengths.", None,
+            f"Yield {tf}.ragged.constant(rows, {tf}.{found[1]}), with output_signature="
+            f"{tf}.RaggedTensorSpec([None, None], {tf}.{found[1]}, 1) for it; or pad the rows to one length.",
+        )  # fmt: skip
+    return Explanation(RULE, file, line, f"{cause}.", None, "Yield that dtype, or declare the one that it yields.")
+
+
+def _ragged(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    """Ragged tensors where plain ones are declared: only output_signature can say so."""
+    calls = _calls(situation)
+    if len(calls) != 1:
+        return None
+    file, source, call = calls[0]
+    yields = _yields(_function(source, _given(call)))
+    tf = alias(situation.spots[0], "tensorflow") if situation.spots else "tf"
+    rank = len([part for part in found[1].strip("[]").split(",") if part.strip()])
+    spec = f"{tf}.RaggedTensorSpec([{', '.join(['None'] * rank)}], {tf}.{found[2]}, {found[3]})"
+    types = _types_alone(call)
+    edit = None
+    if types is not None and not isinstance(types, (ast.Tuple, ast.List, ast.Dict)):
+        rest = [source.text(one) for one in call.args if one is not types]
+        rest += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.value is not types]
+        placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={spec}'])})"})
+        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    cause = (
+        f"the generator (line {yields[0].lineno if yields else call.lineno}) yields ragged tensors, but its dtype "
+        "alone declares plain ones. output_signature says ragged."
+    )
+    return Explanation(
+        RULE, file, call.lineno, cause, edit, "" if edit else f"Write {spec} for it in output_signature."
+    )
+
+
+def _spec_as_type(situation: Situation) -> Explanation | None:
+    """A signature that was given where the dtypes go: as the second argument, or as output_types."""
+    spot = situation.last
+    found = [
+        one[2]
+        for one in _calls(situation)
+        if spot and one[0] == spot.file and one[2].lineno <= spot.line <= _end(one[2])
+    ]
+    if spot is None or len(found) != 1 or (types := _types_alone(found[0])) is None:
+        return None
+    call, text = found[0], spot.source.text
+    rest = [text(one) for one in call.args if one is not types]
+    rest += [f"{one.arg}={text(one.value)}" for one in call.keywords if one.value is not types]
+    new = f"{text(call.func)}({', '.join([*rest, f'output_signature={text(types)}'])})"
+    placed = spot.source.replaced({call: new})
+    cause = (
+        f"{short(text(types), 30)} is a signature, and from_generator takes it for output_types: its second one is "
+        "dtypes alone. output_signature takes TensorSpecs."
+    )
+    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else "Pass it as output_signature=.")
+
+
+def _lists(situation: Situation) -> Explanation | None:
+    """Keras takes lists in a yielded element for structure, which tf.data does not know."""
+    spot = situation.last
+    if spot is None:
+        return None
+    statement = spot.source.statement(spot.line)
+    called = names(statement) if statement is not None else []
+    for file, source in situation.sources():
+        for name in called:
+            function = next(
+                (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef) and one.name == name), None
+            )
+            for one in _yields(function):
+                lists = [part for part in getattr(one.value, "elts", [one.value]) if isinstance(part, ast.List)]
+                pieces: dict[ast.expr, str] = {
+                    part: f"({', '.join(map(source.text, part.elts))}{',' if len(part.elts) == 1 else ''})"
+                    for part in lists
+                }
+                new = source.replaced(pieces) if pieces else None
+                if new is not None:
+                    return Explanation(
+                        RULE, file, one.lineno,
+                        f"{name} yields a list of inputs, and tf.data takes a list for one tensor. Several inputs are "
+                        "a tuple or a dict.",
+                        Edit(file, new[0], new[1], (new[2],)),
+                    )  # fmt: skip
+    return Explanation(
+        RULE, spot.file, spot.line, "the generator yields a list, and tf.data takes a list for one tensor.", None,
+        "Yield tuples (or dicts) where there are several inputs or targets.",
+    )  # fmt: skip
+
+
+def _symbolic(situation: Situation) -> Explanation | None:
+    """A symbolic tensor of the function around from_generator: the generator runs later, without it."""
+    for spot in reversed(situation.spots):
+        for file, source, call in _calls(situation):
+            given = _given(call)
+            inner = given.body if isinstance(given, ast.Lambda) else None
+            if not isinstance(inner, ast.Call) or not inner.args or inner.keywords:
+                continue
+            if not any(is_symbolic(value) for value in spot.variables.values()):
+                continue
+            args = ", ".join(map(source.text, inner.args)) + ","
+            assert given is not None
+            new = source.replaced({given: f"{source.text(inner.func)}, args=({args})"})
+            if new is None:
+                continue
+            return Explanation(
+                RULE, file, call.lineno,
+                f"`{source.text(inner)}` runs when the dataset is iterated, but {source.text(inner.args[0])} is a "
+                "symbolic tensor of the function around it. args=(...) gives the generator its value, as NumPy (bytes "
+                "for text).",
+                Edit(file, new[0], new[1], (new[2],)),
+            )  # fmt: skip
+    return None

@@ -1,0 +1,202 @@
+"""A part of a dataset's element that lands in a parameter with a default: `map(load)` of `(path, label)` elements.
+
+`Dataset.map`, `interleave` and the like pass each component of a tuple by its place. A function `load(path, size=32)`
+gets the label as its size, without an error if it is a number too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Query, Situation
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, names, parameters, read
+
+RULE = "structure"
+METHODS = ("map", "flat_map", "interleave", "filter")
+_METHOD = re.compile(r"Dataset_(flat_map|interleave|map|filter)_")
+_ARGUMENT = re.compile(r"\bargs_(\d+)(?:_\d+)*: (\w+)")
+_DATA = re.compile(
+    r"label|lbl|target|^ys?$|_y$|mask|weight|class|cls|name|path|file|text|word|image|img|feature|box|ind(?:ex|ices)|idx"
+    r"|^i$|^id$|_id$|score|value|data|context|token|length|count",
+    re.I,
+)
+"""Names of parameters that a part of an element is meant for, also where they have a default."""
+_KINDS = {"str": ("string",), "bool": ("bool",), "int": ("int", "uint"), "float": ("float", "bfloat", "half")}
+
+
+@dataclass(frozen=True)
+class Landing:
+    """A function that a dataset's method calls with more than its data.
+
+    Attributes:
+      file: The user's file.
+      source: Its text.
+      call: The call of the method.
+      given: What it is given: the function.
+      function: Its definition.
+      method: "map", "interleave", ...
+      name: The first parameter with a default that gets a part of the element, and its place.
+      place: That parameter's place.
+      default: Its default, as it is written.
+      parts: How many parts an element has.
+      other: Whether that part is of another kind than the default: then it cannot be meant.
+    """
+
+    file: str
+    source: Source
+    call: ast.Call
+    given: ast.expr
+    function: Function
+    method: str
+    name: str
+    place: int
+    default: str
+    parts: int
+    other: bool
+
+    def cause(self) -> str:
+        """What happens, in two sentences."""
+        called = "the lambda" if isinstance(self.given, ast.Lambda) else dotted(self.given).rpartition(".")[2]
+        first = f"the {('second', 'third', 'fourth', 'fifth')[self.place - 1]} one" if self.place < 5 else "one"
+        return (
+            f"Dataset.{self.method} calls {called} with {self.parts} arguments, one for each component of the "
+            f"dataset's tuples: {first} lands in {self.name}={self.default}."
+        )
+
+    def edit(self) -> Edit | None:
+        """The call with a function that leaves the other parts out; beside Keras' `fit` it hands them on."""
+        listed = parameters(self.function)[: self.place]
+        kept = ", ".join(listed)
+        if isinstance(self.given, ast.Lambda):
+            defaults = self.given.args.defaults
+            named = parameters(self.given)[self.place :]
+            texts = [self.source.text(one) for one in defaults[len(defaults) - len(named) :]]
+            rest = ", ".join(f"{name}={text}" for name, text in zip(named, texts))
+            new = f"lambda {kept}, *others, {rest}: {self.source.text(self.given.body)}"
+        else:
+            made = f"{self.source.text(self.given)}({kept})"
+            if any(
+                isinstance(one, ast.Call) and dotted(one.func).endswith(".fit") for one in ast.walk(self.source.tree)
+            ):
+                whole = {"map": f"({made}, *others)", "filter": made}
+                made = whole.get(self.method, f"{made}.map(lambda *row: (*row, *others))")
+            new = f"lambda {kept}, *others: {made}"
+        found = self.source.replaced({self.given: new})
+        return None if found is None else Edit(self.file, found[0], found[1], (found[2],))
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, where the line that failed reads such a parameter, or its part is of another kind."""
+    for spot in situation.spots:
+        function = spot.function
+        if spot.by != "tf.data" or function is None:
+            continue
+        spec = element_spec(situation, spot)
+        kinds = [str(getattr(one, "dtype", None) and one.dtype.name) for one in spec] if type(spec) is tuple else []
+        for one in _of(spot.file, spot.source, function, "", kinds):
+            inside = situation.spots[situation.spots.index(spot) :]
+            read_there = {name for part in inside for name in _line_names(part.source, part.line)}
+            if one.name in read_there or one.other:
+                return _explanation(one)
+    return next((_explanation(one) for one in landings(situation.rows) if one.other), None)
+
+
+def at_last(situation: Situation) -> Explanation | None:
+    """The same for what nothing else explains: an op of the dataset failed as it ran."""
+    if not type(situation.error).__module__.startswith("tensorflow."):
+        return None
+    return next((_explanation(one, likely=True) for one in landings(situation.rows)), None)
+
+
+def _line_names(source: Source, line: int) -> list[str]:
+    statement = source.statement(line)
+    if statement is None:
+        return []
+    first, last = source.span(statement)
+    tree = [one for one in ast.walk(statement) if isinstance(one, ast.expr) and first <= one.lineno <= last]
+    return [name for one in tree for name in names(one)]
+
+
+def _explanation(one: Landing, likely: bool = False) -> Explanation:
+    edit = one.edit()
+    listed = ", ".join(parameters(one.function)[: one.place])
+    advice = "" if edit else f"Give it a lambda that passes {listed} alone."
+    return Explanation(RULE, one.file, one.call.lineno, one.cause(), edit, advice, "likely" if likely else "measured")
+
+
+def landings(rows: Query, text: Callable[[str], Source] = read) -> Iterator[Landing]:
+    """Those of the functions that a recording saw traced for a dataset, once each.
+
+    Args:
+      rows: Asks the recording.
+      text: Gives a file of the user's.
+    """
+    seen: set[tuple[str, int]] = set()
+    for file, line, name, signature in rows(
+        "SELECT f.file, f.line, t.name, t.signature FROM trace t JOIN function f ON f.id = t.function "
+        "WHERE f.kind = 'tf.data' AND f.origin = 'user' ORDER BY t.id"
+    ):
+        method = _METHOD.search(name or "")
+        if file is None or line is None or (file, line) in seen or method is None:
+            continue
+        seen.add((file, line))
+        source = text(file)
+        found = [
+            one for one in ast.walk(source.tree)
+            if isinstance(one, (ast.FunctionDef, ast.Lambda)) and line in (one.lineno, _decorated(one))
+        ]  # fmt: skip
+        kinds: dict[int, str] = {}
+        for place, kind in _ARGUMENT.findall(signature or ""):
+            kinds.setdefault(int(place), kind)
+        for function in found:
+            yield from _of(file, source, function, method[1], [kinds.get(at, "") for at in range(len(kinds))])
+
+
+def _decorated(function: Function) -> int:
+    return min([function.lineno, *(int(one.lineno) for one in getattr(function, "decorator_list", ()))])
+
+
+def _of(file: str, source: Source, function: Function, method: str, kinds: list[str]) -> Iterator[Landing]:
+    listed, defaults = parameters(function), function.args.defaults
+    first = len(listed) - len(defaults)
+    for place in range(max(first, 1), min(len(kinds), len(listed))):
+        default = defaults[place - first]
+        if (isinstance(default, ast.Constant) and default.value is None) or _DATA.search(listed[place]):
+            continue
+        calls = [one for one in ast.walk(source.tree) if isinstance(one, ast.Call) and _gives(one, function, method)]
+        if len(calls) == 1:
+            other = _is_other(default, kinds[place])
+            called = calls[0].func.attr if isinstance(calls[0].func, ast.Attribute) else "map"
+            yield Landing(
+                file, source, calls[0], calls[0].args[0], function, called, listed[place], place, source.text(default),
+                len(kinds), other,
+            )  # fmt: skip
+        return
+
+
+def _gives(call: ast.Call, function: Function, method: str) -> bool:
+    """Whether a call is of a dataset's method, with that function."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in METHODS or not call.args:
+        return False
+    if method and call.func.attr != method:
+        return False
+    given = call.args[0]
+    if isinstance(function, ast.Lambda):
+        return given is function
+    name = given.attr if isinstance(given, ast.Attribute) else dotted(given)
+    return name == getattr(function, "name", None)
+
+
+def _is_other(default: ast.expr, kind: str) -> bool:
+    """Whether a part's dtype cannot stand for a default's value."""
+    if isinstance(default, ast.Constant) and kind:
+        wanted = _KINDS.get(type(default.value).__name__, ())
+        return bool(wanted) and not kind.startswith(wanted) and not (
+            isinstance(default.value, float) and kind.startswith(("int", "uint"))
+        )  # fmt: skip
+    return isinstance(default, (ast.Tuple, ast.List)) and kind == "string"

@@ -1,0 +1,129 @@
+"""A mapped function takes another number of arguments than the dataset's elements have parts."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
+from pyfunc_debug.doctor.failures.reading.symbols import calls
+
+RULE = "symbolic-value"
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """Dataset.map gives a function one argument for each component of a tuple: `f() takes 1 ... but 2 were given`."""
+    found = re.search(
+        r"(?:tf__)?(<lambda>|\w+)\(\) takes (\d+) positional arguments? but (\d+) (?:was|were) given", situation.message
+    )
+    missing = re.search(r"(?:tf__)?(<lambda>|\w+)\(\) missing (\d+) required positional argument", situation.message)
+    spot = situation.last
+    if spot is None or situation.kind != "TypeError" or not (found or missing):
+        return None
+    match = found or missing
+    assert match is not None
+    statement = spot.source.statement(spot.line)
+    if statement is None:
+        return None
+    for one in calls(statement):
+        if not isinstance(one.func, ast.Attribute) or one.func.attr not in ("map", "filter", "flat_map", "interleave"):
+            continue
+        given = one.args[0] if one.args else None
+        name = given.attr if isinstance(given, ast.Attribute) else dotted(given)
+        if given is None or (name != match[1] and not isinstance(given, ast.Lambda)):
+            continue
+        text = spot.source.text(given)
+        named = name or "the lambda"
+        function = _definition(spot, match[1])
+        bound = isinstance(given, ast.Attribute) and function is not None
+        own = bound and function is not None and len(function.args.args) > len(parameters(function))
+        takes, gets = (int(found[2]) - own, int(found[3]) - own) if found else (0, 0)
+        if takes == 1:
+            edit = None
+            if isinstance(given, ast.Lambda):
+                listed = ", ".join([*parameters(given), *(f"other{index}" for index in range(2, gets + 1))])
+                taken = parameters(given)[:1]
+                if taken and _takes_parts(given, taken[0]):
+                    listed = f"*{taken[0]}"
+                if dotted(given.body) in parameters(given):  # it hands on the element as it is
+                    listed = f"*{dotted(given.body)}"
+                edit = wrapping.replace_expression(spot, given, f"lambda {listed}: {spot.source.text(given.body)}")
+            else:
+                keys, new = _keys(spot, match[1]), f"lambda *parts: {text}(parts)"
+                if len(keys) == gets:
+                    new = f"lambda *parts: {text}(dict(zip(({', '.join(map(repr, keys))}), parts)))"
+                elif function is not None and not _takes_apart(function):
+                    first = parameters(function)[0]
+                    new = f"lambda {first}, *others: ({text}({first}), *others)"
+                edit = wrapping.replace_expression(spot, given, new)
+            cause = (
+                f"Dataset.{one.func.attr} calls {named} with {gets} arguments, one for each component of the "
+                f"dataset's tuples, but it takes 1."
+            )
+            return Explanation(RULE, spot.file, spot.line, cause, edit)
+        spec = element_spec(situation, spot) if missing else None
+        if missing and function is not None and type(spec) is dict and set(parameters(function)) <= set(spec):
+            listed = ", ".join(f'parts["{one}"]' for one in parameters(function))
+            cause = f"Dataset.{one.func.attr} calls {named} with one argument, as the dataset's elements are dicts."
+            edit = wrapping.replace_expression(spot, given, f"lambda parts: {text}({listed})")
+            return Explanation(RULE, spot.file, spot.line, cause, edit)
+        if missing:
+            cause = (
+                f"Dataset.{one.func.attr} calls {named} with one argument, the whole element: only the components of a "
+                f"tuple come as arguments of their own. The element is not a tuple."
+            )
+            return Explanation(
+                RULE,
+                spot.file,
+                spot.line,
+                cause,
+                None,
+                f"Make {named} take one argument, or zip the datasets: tf.data.Dataset.zip((a, b)).",
+            )
+    return None
+
+
+def _definition(spot: Spot, name: str) -> ast.FunctionDef | None:
+    """The one function of a name in a file."""
+    found = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _takes_parts(function: ast.Lambda, name: str) -> bool:
+    """Whether a lambda reads its argument by its parts only, `pair[0]`: it takes it for a tuple."""
+    reads = [one for one in ast.walk(function.body) if isinstance(one, ast.Name) and one.id == name]
+    parts = [
+        one for one in ast.walk(function.body) if isinstance(one, ast.Subscript) and dotted(one.value) == name
+        and isinstance(one.slice, ast.Constant) and type(one.slice.value) is int
+    ]  # fmt: skip
+    return bool(parts) and len(parts) == len(reads) and len({one.slice.value for one in parts}) > 1  # type: ignore[attr-defined]
+
+
+def _takes_apart(function: ast.FunctionDef) -> bool:
+    """Whether a function unpacks its first argument, or takes one of its parts."""
+    first = parameters(function)[:1]
+    for one in ast.walk(function):
+        several = isinstance(one, ast.Assign) and isinstance(one.targets[0], (ast.Tuple, ast.List))
+        if several and dotted(one.value) in first:  # type: ignore[attr-defined]
+            return True
+        if isinstance(one, ast.Subscript) and dotted(one.value) in first and not isinstance(one.slice, ast.Slice):
+            return True
+    return False
+
+
+def _keys(spot: Spot, name: str) -> list[str]:
+    """The texts by which the one function of a name takes its first argument apart, in their order."""
+    function = _definition(spot, name)
+    if function is None:
+        return []
+    names = parameters(function)
+    items = [
+        one for one in ast.walk(function)
+        if isinstance(one, ast.Subscript) and dotted(one.value) in names[:1] and isinstance(one.slice, ast.Constant)
+    ] if names else []  # fmt: skip
+    items.sort(key=lambda one: (one.lineno, one.col_offset))
+    return list(dict.fromkeys(one.slice.value for one in items if isinstance(one.slice.value, str)))  # type: ignore[attr-defined]

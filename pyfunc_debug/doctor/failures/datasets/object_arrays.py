@@ -1,0 +1,87 @@
+"""Arrays of Python objects, as NumPy makes of rows of mixed types, where a tensor is wanted: in `fit`, in a dataset."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name, lookup
+
+RULE = "mixed-dtypes"
+_SAID = re.compile(r"Invalid dtype: object|Unsupported object type|unsupported type \(<class 'numpy.ndarray'>\)")
+_LOOKED_AT = 10_000
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if the failing line gives such arrays away, and all that is in them are numbers."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or situation.body or not _SAID.search(situation.message):
+        return None
+    pieces: dict[ast.expr, str] = {}
+    for call in calls(statement):
+        for one in (*call.args, *(keyword.value for keyword in call.keywords)):
+            for part in one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one]:
+                dtype = _numbers(lookup(part, spot)) if isinstance(part, (ast.Name, ast.Attribute)) else None
+                if dtype is not None:
+                    pieces[part] = f'{spot.source.text(part)}.astype("{dtype}")'
+    if not pieces:
+        return _sequences(spot, statement)
+    names = list(dict.fromkeys(spot.source.text(one) for one in pieces))
+    found = spot.source.replaced(pieces)
+    several = len(names) > 1
+    cause = (
+        f"{' and '.join(names[:2])} {'are arrays' if several else 'is an array'} of Python objects (dtype object), as "
+        "NumPy makes of rows of mixed types: no tensor has that. All that is in "
+        f"{'them' if several else 'it'} are numbers."
+    )
+    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    advice = "" if edit else f"Give it {pieces[next(iter(pieces))]}."
+    return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _sequences(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """Rows of numbers that differ in length, given to Keras: padded, they are one array."""
+    for call in fits(statement):
+        for one in (*call.args, *(keyword.value for keyword in call.keywords)):
+            value: Any = lookup(one, spot) if isinstance(one, (ast.Name, ast.Attribute)) else None
+            lengths = _lengths(value)
+            if not lengths:
+                continue
+            text, keras = spot.source.text(one), keras_name(spot)
+            kind = ', dtype="float32"' if any(isinstance(part, float) for row in value for part in row) else ""
+            found = spot.source.replaced({one: f'{keras}.utils.pad_sequences({text}, padding="post"{kind})'})
+            cause = (
+                f"{text} holds rows of {min(lengths)} to {max(lengths)} numbers as Python objects (dtype object): a "
+                "tensor has rows of one length. Padded with zeros at their ends they have."
+            )
+            edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+            return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Pad the rows.")
+    return None
+
+
+def _lengths(value: Any) -> list[int]:
+    """The lengths of a list's or an array's rows of numbers; empty for any other value, and for one length of all."""
+    kind = type(value)
+    array = (kind.__module__, kind.__name__) == ("numpy", "ndarray") and value.dtype == object and value.ndim == 1
+    rows = list(value) if (array or kind is list) and len(value) <= _LOOKED_AT else []
+    if not rows or not all(type(row) is list for row in rows):
+        return []
+    plain = all(type(part) in (int, float) for row in rows for part in row)
+    lengths = [len(row) for row in rows]
+    return lengths if plain and len(set(lengths)) > 1 else []
+
+
+def _numbers(value: Any) -> str | None:
+    """The dtype for an array of objects that are numbers; None for any other value."""
+    kind = type(value)
+    if (kind.__module__, kind.__name__) != ("numpy", "ndarray") or value.dtype != object or value.size > _LOOKED_AT:
+        return None
+    kinds = {type(one) for one in value.ravel().tolist()}
+    if not kinds or not kinds <= {int, float, bool}:  # tolist() leaves NumPy's own numbers as they are
+        return None
+    return "float32" if float in kinds else "int64" if int in kinds else "bool"

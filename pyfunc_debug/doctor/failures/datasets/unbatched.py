@@ -1,0 +1,131 @@
+"""Single examples where Keras wants batches: `fit` on a dataset of them, `model(state)` with an environment's state."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.models import keras_calls
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup
+
+RULE = "unbatched"
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if the elements of the dataset have one axis less than the model's input."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if (
+        spot is None
+        or statement is None
+        or situation.body
+        or situation.kind not in ("ValueError", "InvalidArgumentError")
+    ):
+        return None
+    for call in keras_calls.fits(statement):
+        assert isinstance(call.func, ast.Attribute)
+        keywords = {one.arg: one.value for one in call.keywords}
+        given = call.args[0] if call.args else keywords.get("x")
+        model = lookup(call.func.value, spot)
+        said = _single(given, model, spot)
+        if given is None or said is None:
+            continue
+        text = spot.source.text(given)
+        cause = f"{dotted(call.func)} got {short(text, 30)}, whose elements {said}"
+        found = spot.source.replaced({given: f"{text}.batch(32)"})
+        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {text}.batch(32).")
+    return None
+
+
+_SHAPES = re.compile(r"Expected shape \(([^)]*)\), but input has incompatible shape \(([^)]*)\)")
+
+
+def one_example(situation: Situation) -> Explanation | None:
+    """`model(state)` for one state: its first axis is taken for the batch."""
+    found, spot = _SHAPES.search(situation.message), situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if found is None or spot is None or statement is None or situation.body:
+        return None
+    wanted, got = ([part.strip() for part in text.split(",") if part.strip()] for text in found.groups())
+    if len(wanted) != len(got) + 1 or wanted[1:] != got:
+        return None
+    for call in calls(statement):
+        given = call.args[0] if call.args else None
+        if given is None or not isinstance(given, (ast.Name, ast.Attribute)) or _input(lookup(call.func, spot)) is None:
+            continue
+        shape = getattr(lookup(given, spot), "shape", None)
+        if shape is None or [str(size) for size in shape] != got:
+            continue
+        text = spot.source.text(given)
+        placed = spot.source.replaced({given: f"{text}[None]"})
+        edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+        cause = (
+            f"{text} has the shape [{', '.join(got)}]: one example. A model takes a batch of them, "
+            f"[batch, {', '.join(got)}]."
+        )
+        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {text}[None].")
+    return None
+
+
+def _single(given: ast.expr | None, model: Any, spot: Spot) -> str | None:
+    """What shows that the elements of a dataset are single examples, as the end of a sentence; else None."""
+    element, wanted = _element(given, spot), _input(model)
+    if element is not None and wanted is not None:
+        if not _fits(element, wanted[1:]):
+            return None
+        said = f"have the shape {list(element)}: single examples. Keras takes the first axis for the batch, and the "
+        return f"{said}model's input is {['batch', *wanted[1:]]}.".replace("'batch'", "batch")
+    named = _named(given, spot)
+    inputs = {one.name: tuple(one.shape) for one in getattr(model, "inputs", None) or () if hasattr(one, "name")}
+    if not named or not inputs or named.keys() != inputs.keys():
+        return None
+    for name, shape in named.items():
+        own = inputs[name][1:]
+        if not (_fits(shape, own) or (shape == () and own in ((), (1,)))):
+            return None
+    shown = ", ".join(f"{name} {list(shape)}" for name, shape in list(named.items())[:2])
+    return f"are single examples ({shown}). Keras takes the first axis of each input for the batch."
+
+
+def _named(given: ast.expr | None, spot: Spot) -> dict[str, tuple[int | None, ...]]:
+    """The shapes of a dataset's inputs by their names; empty where they have none, or a rank is not known."""
+    value: Any = spot.value(given.id) if isinstance(given, ast.Name) else None
+    spec = value.element_spec if is_dataset(value) else None
+    first = spec[0] if isinstance(spec, tuple) and spec else spec
+    if not isinstance(first, dict) or any(getattr(getattr(one, "shape", None), "rank", None) is None
+                                          for one in first.values()):  # fmt: skip
+        return {}
+    return {str(name): tuple(one.shape.as_list()) for name, one in first.items()}
+
+
+def _element(given: ast.expr | None, spot: Spot) -> tuple[int | None, ...] | None:
+    """The shape of the dataset's only input; None where that is not known."""
+    value: Any = spot.value(given.id) if isinstance(given, ast.Name) else None
+    if not is_dataset(value):
+        return None
+    spec = value.element_spec
+    first = spec[0] if isinstance(spec, tuple) and spec else spec
+    shape = getattr(first, "shape", None)
+    if shape is None or getattr(shape, "rank", None) is None:
+        return None
+    return tuple(shape.as_list())
+
+
+def _input(model: Any) -> tuple[int | None, ...] | None:
+    """The shape of the model's only input."""
+    if not any(one.__module__.startswith("keras.") for one in type(model).__mro__):
+        return None
+    shape = getattr(model, "input_shape", None) if getattr(model, "built", False) else None
+    known = isinstance(shape, tuple) and bool(shape) and all(one is None or isinstance(one, int) for one in shape)
+    return shape if known else None
+
+
+def _fits(element: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> bool:
+    """Whether an element is one example. A first axis without a size is a batch."""
+    same = len(element) == len(wanted) and all(one == two or two is None for one, two in zip(element, wanted))
+    return same and bool(element) and element[0] is not None

@@ -1,0 +1,257 @@
+"""`tf.custom_gradient` around Python: too many or too few gradients returned, variables that its grad does not take."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument, return_value, user_nodes
+from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, parameters
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras_variable, lookup
+
+RULE = "structure"
+_COUNT = re.compile(r"custom_gradient function expected to return (\d+) gradients, but returned (\d+) instead")
+_IN_GRAPH = re.compile(r"Recorded operation '(\w+)' returned too few gradients\. Expected (\d+) but received (\d+)")
+"""Of a graph: the numbers count the results as well."""
+_STACKS = {"stack", "array", "asarray", "constant", "convert_to_tensor"}
+_VARIABLES = "grad_fn must accept keyword argument 'variables'"
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A function under `tf.custom_gradient`, and the function of gradients that it returns."""
+
+    file: str
+    source: Source
+    function: ast.FunctionDef
+    grad: ast.FunctionDef
+
+    @property
+    def returned(self) -> list[ast.Return]:
+        return [one for one in ast.walk(self.grad) if isinstance(one, ast.Return) and one.value is not None]
+
+    @property
+    def results(self) -> int:
+        """How many results it returns beside that function."""
+        last = [one.value for one in self.function.body if isinstance(one, ast.Return)][-1]
+        first = last.elts[0] if isinstance(last, ast.Tuple) else last
+        return len(first.elts) if isinstance(first, (ast.Tuple, ast.List)) else 1
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a custom gradient does not return what TensorFlow counts on."""
+    counted, in_graph = _COUNT.search(situation.message), _IN_GRAPH.search(situation.message)
+    if situation.body or (counted is None and in_graph is None and _VARIABLES not in situation.message):
+        return None
+    made = list(_made(situation))
+    if in_graph is not None:
+        own = [one for one in made if one.function.name == in_graph[1]]
+        wanted, given = (int(in_graph[place]) - own[0].results for place in (2, 3)) if len(own) == 1 else (0, 0)
+        fits = len(own) == 1 and (_any_number(own[0]) or wanted == len(parameters(own[0].function)))
+        fits = fits and 0 < given != wanted
+        return _counted(own[0], wanted, given, situation) if fits else None
+    if counted is None:
+        used = {spot.function for spot in situation.spots}
+        found = [one for one in made if one.function in used] or made
+        if len(found) != 1:
+            return None
+        return _as_inputs(found[0], situation) or _variables(found[0])
+    wanted, given = int(counted[1]), int(counted[2])
+    fitting = [one for one in made if {_count(part.value) for part in one.returned} == {given}]
+    return _counted(fitting[0], wanted, given, situation) if len(fitting) == 1 else None
+
+
+def _made(situation: Situation) -> Iterator[_Made]:
+    for file, source in situation.sources():
+        for function in (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)):
+            if not any(dotted(one).endswith("custom_gradient") for one in function.decorator_list):
+                continue
+            inner = {one.name: one for one in ast.walk(function) if isinstance(one, ast.FunctionDef)}
+            results = [one.value for one in function.body if isinstance(one, ast.Return)]
+            last = results[-1] if results else None
+            name = dotted(last.elts[-1]) if isinstance(last, ast.Tuple) else ""
+            if name in inner:
+                yield _Made(file, source, function, inner[name])
+
+
+def _count(value: ast.expr | None) -> int:
+    return len(value.elts) if isinstance(value, (ast.Tuple, ast.List)) else 1
+
+
+def _any_number(made: _Made) -> bool:
+    """Whether a function takes as many inputs as it is given: `def log_prob(*parameters)`."""
+    return made.function.args.vararg is not None and not parameters(made.function)
+
+
+def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Explanation | None:
+    name, grad, inputs = made.function.name, made.grad.name, parameters(made.function)
+    result = made.returned[0]
+    by_name = [
+        one for one in calls(made.source.tree)
+        if dotted(one.func).rpartition(".")[2] == name and one.keywords and len(one.args) == wanted
+        and [part.arg for part in one.keywords] == inputs[wanted:given]
+    ]  # fmt: skip
+    if given > wanted and len(by_name) == 1:
+        call, text = by_name[0], made.source.text
+        listed = ", ".join(f"{one.arg}=" for one in by_name[0].keywords)
+        placed = made.source.replaced({
+            call: f"{text(call.func)}({', '.join(map(text, (*call.args, *(one.value for one in call.keywords))))})"
+        })  # fmt: skip
+        cause = (
+            f"{name} gets {listed} by name. custom_gradient counts what it gets by position, {wanted}, but {grad} "
+            f"(line {result.lineno}) returns {given} gradients."
+        )
+        edit = None if placed is None else Edit(made.file, placed[0], placed[1], (placed[2],))
+        return Explanation(RULE, made.file, call.lineno, cause, edit, "" if edit else "Give it by position.")
+    listed = (
+        f"*{made.function.args.vararg.arg}" if made.function.args.vararg and not inputs else ", ".join(inputs[:wanted])
+    )
+    takes = f"{wanted} input{'s' if wanted > 1 else ''} ({listed})"
+    cause = (
+        f"{grad} returns {given} gradients, but {name} has {takes}: it returns one for each, None where none is meant."
+    )
+    placed = None
+    one = result.value if given == 1 and result.value is not None and len(made.returned) == 1 else None
+    sizes = _sizes(one, made, situation) if one is not None and not isinstance(one, (ast.Tuple, ast.List)) else set()
+    if one is not None and wanted in sizes:
+        tf = dotted(made.function.decorator_list[-1]).rpartition(".")[0] or "tf"
+        placed = made.source.replaced({one: f"{tf}.unstack({made.source.text(one)}, num={wanted})"})
+        cause = (
+            f"{grad} returns one array of {wanted} gradients, but {name} has {takes}: it returns {wanted} tensors, one "
+            "for each."
+        )
+    elif one is not None and _any_number(made):  # one array of all of them, perhaps
+        pass
+    elif 0 < given < wanted and result.value is not None and len(made.returned) == 1 and None not in sizes:
+        value, rest = result.value, ", ".join(["None"] * (wanted - given))
+        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+        placed = made.source.replaced({value: f"{', '.join(map(made.source.text, parts))}, {rest}"})
+    summed = _summed(made, wanted) if given == wanted * made.results else None
+    if summed is not None and result.value is not None:
+        placed = made.source.replaced({result.value: f"({', '.join(summed)})"})
+        cause = (
+            f"{grad} returns {given} gradients, one for each of {made.results} results and {wanted} inputs. It has to "
+            f"return {wanted}: for each of {', '.join(inputs[:wanted])} the sum over the results."
+        )
+    edit = None if placed is None else Edit(made.file, placed[0], placed[1], (placed[2],))
+    # The derivative itself is the author's to know.
+    advice = "" if edit else f"Return the gradient of each of {listed}, in this order."
+    return Explanation(RULE, made.file, result.lineno, cause, edit, advice, "likely" if edit else "measured")
+
+
+def _summed(made: _Made, wanted: int) -> list[str] | None:
+    """For each input the sum of what is returned for it, where each part names the gradient of one result."""
+    given = parameters(made.grad)
+    value = made.returned[0].value if len(made.returned) == 1 else None
+    if not isinstance(value, (ast.Tuple, ast.List)) or len(given) != made.results or made.results < 2:
+        return None
+    groups = [[name for name in given if name in names(one)] for one in value.elts]
+    if any(len(group) != 1 for group in groups):
+        return None
+    order = [given.index(group[0]) for group in groups]
+    places = range(len(order))
+    if order == [place // wanted for place in places]:  # all inputs of a result together
+        inputs = [place % wanted for place in places]
+    elif order == [place % made.results for place in places]:
+        inputs = [place // made.results for place in places]
+    else:
+        return None
+    texts = [
+        made.source.text(one) if isinstance(one, (ast.BinOp, ast.Call, ast.UnaryOp)) else f"({made.source.text(one)})"
+        for one in value.elts
+    ]  # fmt: skip
+    return [" + ".join(text for text, at in zip(texts, inputs) if at == place) for place in range(wanted)]
+
+
+def _sizes(value: ast.expr, made: _Made, situation: Situation, deep: int = 0) -> set[int | None]:
+    """How many parts the first axis of what an expression is made of has; None where a body makes it and is not known.
+
+    Read from what is stacked (`tf.stack([a, b])`), or from what the body behind it returned.
+    """
+    found: set[int | None] = set()
+    for one in ast.walk(value):
+        first = one.args[0] if isinstance(one, ast.Call) and one.args else None
+        if isinstance(one, ast.Call) and isinstance(first, (ast.List, ast.Tuple)):
+            found |= {len(first.elts)} if dotted(one.func).rpartition(".")[2] in _STACKS else set()
+        if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in NODE_CALLS:
+            found |= _of_body(one, situation)
+        if isinstance(one, ast.Name) and deep < 2:
+            for statement in ast.walk(made.function):
+                if isinstance(statement, ast.Assign) and any(dotted(part) == one.id for part in statement.targets):
+                    found |= _sizes(statement.value, made, situation, deep + 1)
+    return found
+
+
+def _of_body(call: ast.Call, situation: Situation) -> set[int | None]:
+    body = argument(call, 0, "func")
+    for node in user_nodes(situation):
+        function = node.function()
+        if body is None or function is None or node.call() is not call:
+            continue
+        rows = situation.rows(
+            "SELECT DISTINCT v.shape FROM value v JOIN call c ON c.id = v.call WHERE c.node = ? AND v.role = 'output' "
+            "AND c.kind = 'forward' AND v.position = 0", (node.id,),
+        )  # fmt: skip
+        shapes = [json.loads(shape) for (shape,) in rows if shape]
+        if shapes:
+            return {shape[0] for shape in shapes if shape}
+        result = return_value(function)
+        parts = result.args[0] if isinstance(result, ast.Call) and result.args else None
+        stacked = isinstance(result, ast.Call) and dotted(result.func).rpartition(".")[2] in _STACKS
+        return {len(parts.elts)} if stacked and isinstance(parts, (ast.List, ast.Tuple)) else {None}
+    return {None}
+
+
+def _as_inputs(made: _Made, situation: Situation) -> Explanation | None:
+    """A variable of Keras' that is given as an argument: as a tensor it is an input, with a gradient of its own."""
+    name, count = made.function.name, situation.message.count("<tf.Variable")
+    for spot in reversed(situation.spots):
+        statement = spot.source.statement(spot.line)
+        called = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == name] if statement else []
+        given = [one for part in called for one in part.args if is_keras_variable(lookup(one, spot))]
+        if len(called) != 1 or not given or len(given) != count:
+            continue
+        tf, text = alias(spot, "tensorflow"), spot.source.text
+        shown = " and ".join(map(text, given))
+        are = "is a variable" if count == 1 else "are variables"
+        cause = (
+            f"{shown} {are} of Keras', which custom_gradient takes for no input of {name}: it asks {made.grad.name} "
+            "for `variables`. As a tensor it is one, with the gradient that is returned in its place."
+        )
+        placed = spot.source.replaced({one: f"{tf}.convert_to_tensor({text(one)})" for one in given})
+        if placed is None:
+            return None
+        edit = Edit(spot.file, placed[0], placed[1], (placed[2],))
+        return Explanation(RULE, spot.file, spot.line, cause, edit)
+    return None
+
+
+def _variables(made: _Made) -> Explanation | None:
+    """A variable inside: grad gets it as `variables` and returns gradients for it, beside those of the inputs."""
+    grad, source = made.grad, made.source
+    cause = (
+        f"{made.function.name} uses variables, so that TensorFlow asks {grad.name} for their gradients as well: it "
+        "takes `variables` and returns two groups. None, as below, gives them no gradient: put theirs in its place."
+    )
+    edit = None
+    result = made.returned[0] if len(made.returned) == 1 else None
+    first = grad.body[0]
+    if result is not None and result.value is not None and first.lineno > grad.lineno and not grad.args.kwonlyargs:
+        head = source.lines[grad.lineno - 1]
+        inside = ", ".join([*map(source.text, grad.args.args), "variables=None"])
+        parts = f"({source.text(result.value)})" if isinstance(result.value, ast.Tuple) else source.text(result.value)
+        between = source.lines[first.lineno - 1 : result.lineno - 1]
+        new = (
+            f"{indent_of(head)}def {grad.name}({inside}):",
+            *between,
+            f"{indent_of(source.lines[result.lineno - 1])}return {parts}, [None] * len(variables)",
+        )
+        if len(new) <= 2 and grad.body[-1] is result:
+            edit = Edit(made.file, grad.lineno, result.end_lineno or result.lineno, new)
+    advice = "" if edit else f"Write def {grad.name}(..., variables=None), and return (gradients, those of variables)."
+    return Explanation(RULE, made.file, grad.lineno, cause, edit, advice, "likely")

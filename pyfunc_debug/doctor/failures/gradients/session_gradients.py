@@ -1,0 +1,102 @@
+"""TensorFlow 1: an optimizer finds no gradient, as a py_func stands between the variables and the loss."""
+
+from __future__ import annotations
+
+import ast
+from types import TracebackType
+from typing import Any
+
+from pyfunc_debug.doctor.failures.ops.smooth import in_steps
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.pastes.plain_call import plain_call
+from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import Node, user_nodes
+from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
+from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
+from pyfunc_debug.doctor.failures.reading.symbols import Described, calls, lookup, ops_before, shape_of
+from pyfunc_debug.interception.tokens import token_of
+
+RULE = "cut-gradient"
+_SAID = "No gradients provided for any variable"
+_PYTHON = ("PyFunc", "PyFuncStateless")
+"""Ops without a gradient; EagerPyFunc has one."""
+_VARIABLES = ("VariableV2", "Variable", "VarHandleOp", "ReadVariableOp")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if the graph of the loss says so."""
+    if situation.body or _SAID not in situation.message:
+        return None if situation.body else _none(situation)
+    loss = _loss(situation.inner.__traceback__)
+    nodes = {node.token: node for node in user_nodes(situation)}
+    cuts = [
+        (node, op) for op in (ops_before([loss]) if loss is not None else ())
+        if op.type in _PYTHON and (node := nodes.get(token_of(op))) is not None and _trains(op)
+    ]  # fmt: skip
+    if not cuts or cuts[0][0].site is None or len({node.site for node, _ in cuts}) != 1:
+        return None
+    return _explanation(situation, *cuts[0], "the variables and the loss")
+
+
+def _none(situation: Situation) -> Explanation | None:
+    """`grad, = tf.gradients(loss, x)` is None behind a py_func, and the line that failed computes with it."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None and "None" in situation.message else None
+    if spot is None or statement is None:
+        return None
+    empty = {name for name in names(statement) if name in spot.variables and spot.variables[name] is None}
+    for one in own_nodes(spot.function or spot.source.tree):
+        made = {part.id for target in one.targets for part in ast.walk(target) if isinstance(part, ast.Name)} if (
+            isinstance(one, ast.Assign) and one.lineno < spot.line
+        ) else set()  # fmt: skip
+        asked = [
+            call for call in calls(one)
+            if dotted(call.func).rpartition(".")[2] == "gradients" and len(call.args) >= 2
+        ] if made & empty else []  # fmt: skip
+        target, source = (lookup(part, spot) for part in asked[0].args[:2]) if len(asked) == 1 else (None, None)
+        if target is None or source is None or not hasattr(target, "op") or not hasattr(source, "op"):
+            continue
+        nodes = {node.token: node for node in user_nodes(situation)}
+        for op in ops_before([target]):
+            node = nodes.get(token_of(op)) if op.type in _PYTHON else None
+            if node is not None and node.site is not None and source.op in [*ops_before(op.inputs)]:
+                text = spot.source.text
+                return _explanation(situation, node, op, f"{text(asked[0].args[1])} and {text(asked[0].args[0])}")
+    return None
+
+
+def _explanation(situation: Situation, node: Node, op: Any, between: str) -> Explanation:
+    assert node.site is not None
+    call, function = node.call(), node.function()
+    flat = in_steps(function) if function is not None else None
+    cause = f"{node.called} runs in a {node.kind}, which has no gradient, and stands between {between}."
+    inputs = [Described(one.dtype.base_dtype.name, shape_of(one)) for one in op.inputs]
+    edit = plain_call(situation, node, inputs) if flat is None else None
+    if edit is not None:
+        return Explanation(RULE, *node.site, f"{cause} TensorFlow's ops have one.", edit)
+    if flat is not None and call is not None:
+        advice = (
+            f"`{short(node.source.text(flat), 30)}` (line {flat.lineno}) moves in steps: it has no gradient in ops, "
+            "either. Give the loss something smooth."
+        )
+        return Explanation(RULE, *node.site, cause, None, advice)
+    advice = (
+        f"Write {node.called} with TensorFlow's ops, or register a gradient for it: tf.RegisterGradient, and "
+        'gradient_override_map({"PyFunc": ...}) around this line.'
+    )
+    return Explanation(RULE, *node.site, cause, None, advice)
+
+
+def _loss(traceback: TracebackType | None) -> Any:
+    """The tensor that the optimizer was given: TensorFlow's own frame knows it."""
+    found = None
+    for frame in frames(traceback):
+        given = frame.f_locals.get("loss")
+        if frame.f_code.co_name in ("minimize", "compute_gradients") and hasattr(given, "op"):
+            found = given
+    return found
+
+
+def _trains(op: Any) -> bool:
+    """Whether what an op is given was computed from variables."""
+    return any(one.type in _VARIABLES for one in ops_before(op.inputs))

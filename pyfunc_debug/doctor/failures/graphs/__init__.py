@@ -1,0 +1,1 @@
+"""Causes in what is traced: symbolic values, AutoGraph, variables, leaked tensors, dtypes."""

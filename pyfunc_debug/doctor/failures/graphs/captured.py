@@ -1,0 +1,53 @@
+"""A body that reads a tensor of the graph around it, by its closure: only what `inp` lists has a value in it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, parameters
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import names
+from pyfunc_debug.doctor.failures.reading.symbols import is_keras, is_symbolic
+
+RULE = "body-input"
+_SAID = re.compile(r"SymbolicTensor|KerasTensor|[Ss]ymbolic|out of scope|'Tensor' object has no attribute")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a body failed on a symbolic tensor that it did not get by `inp`."""
+    spot = situation.last
+    if spot is None or not situation.body or not _SAID.search(situation.message):
+        return None
+    statement = spot.source.statement(spot.line)
+    read = [name for name in names(statement) if _is_graphs(spot, name)] if statement is not None else []
+    node = failed_node(situation)
+    call = node.call() if node is not None else None
+    if not read or node is None or node.site is None or call is None:
+        return None
+    name = read[0]
+    cause = (
+        f"{name} is a tensor of the graph around {node.called}, which read it by its closure or a default: a body gets "
+        "the values of what inp lists, and of nothing else."
+    )
+    given, inp = argument(call, 0, "func"), argument(call, 1, "inp")
+    edit = None
+    if isinstance(given, ast.Lambda) and isinstance(inp, (ast.List, ast.Tuple)) and name in names(given.body):
+        takes = parameters(given)
+        if name not in takes and not given.args.kwonlyargs and given.args.vararg is None:
+            source = node.source
+            pieces: dict[ast.expr, str] = {
+                given: f"lambda {', '.join([*takes, name])}: {source.text(given.body)}",
+                inp: f"[{', '.join([*map(source.text, inp.elts), name])}]",
+            }
+            found = source.replaced(pieces)
+            edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+    advice = f"Take {name} as an argument of {node.called}, and add it to inp."
+    if is_keras(spot.value(name)):
+        advice = "A loss or a metric gets y_true, y_pred and sample_weight: pass it to fit as sample_weight."
+    return Explanation(RULE, *node.site, cause, edit, "" if edit is not None else advice)
+
+
+def _is_graphs(spot: Spot, name: str) -> bool:
+    return is_symbolic(spot.value(name))

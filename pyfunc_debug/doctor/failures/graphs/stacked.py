@@ -1,0 +1,83 @@
+"""Tensors of different shapes made one: by `map_fn` over what a body returns, or as a list given to `tf.stack`."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading import shapes
+from pyfunc_debug.doctor.failures.reading.nodes import argument, site_spot, user_nodes
+from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
+
+RULE = "ragged-batch"
+_MERGED = "Incompatible shapes during merge"
+_PACKED = re.compile(
+    r"Shapes of all inputs must match: values\[0\]\.shape = (\[[\d,]*\]) != values\[\d+\]\.shape = (\[[\d,]*\])"
+)
+_PACKS = ("stack", "convert_to_tensor")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if one of these two is why the program failed."""
+    packed = _PACKED.search(str(situation.error))
+    if situation.body:
+        return None
+    if packed is not None:
+        return _listed(situation, packed)
+    return _mapped(situation) if _MERGED in str(situation.error) else None
+
+
+def _mapped(situation: Situation) -> Explanation | None:
+    """map_fn stacks its results; a ragged signature lets the first size differ."""
+    for node in user_nodes(situation):
+        shape, call = shapes.recorded(situation.rows, node.id)[0].get(0), node.call()
+        if node.site is None or call is None or shape is None or None not in shape:
+            continue
+        around = [
+            one for one in node.source.around(call)
+            if isinstance(one, ast.Call) and ast.unparse(one.func).rpartition(".")[2] == "map_fn"
+        ]  # fmt: skip
+        if len(around) != 1:
+            continue
+        cause = (
+            f"map_fn stacks what it gets, and {node.called} returned results of different sizes, "
+            f"{shapes.written(shape)}."
+        )
+        spot, signature = site_spot(node, situation), argument(around[0], 8, "fn_output_signature")
+        tf = alias(spot, "tensorflow") if spot is not None else "tf"
+        edit = None
+        if isinstance(signature, ast.Attribute) and shape[0] is None and None not in shape[1:]:
+            size = shapes.written(shape)
+            found = node.source.replaced({
+                call: f"{tf}.ensure_shape({node.source.text(call)}, {size})",
+                signature: f"{tf}.RaggedTensorSpec({size}, {node.source.text(signature)}, 0)",
+            })  # fmt: skip
+            edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+            cause += " With a ragged signature they become one ragged tensor."
+        advice = "" if edit else "Pad them to one size in the body."
+        return Explanation(RULE, *node.site, cause, edit, advice)
+    return None
+
+
+def _listed(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    """`return tf.stack([image, label])` where two values are meant."""
+    for file, source in situation.sources():
+        given = [
+            one for one in calls(source.tree)
+            if ast.unparse(one.func).rpartition(".")[2] in _PACKS and len(one.args) == 1 and not one.keywords
+            and isinstance(one.args[0], (ast.List, ast.Tuple)) and isinstance(source.parent(one), ast.Return)
+        ]  # fmt: skip
+        if len(given) != 1 or not isinstance(given[0].args[0], (ast.List, ast.Tuple)):
+            continue
+        text = ", ".join(map(source.text, given[0].args[0].elts))
+        placed = source.replaced({given[0]: text})
+        cause = (
+            f"`{short(source.text(given[0]), 44)}` makes one tensor of values of different shapes, "
+            f"{found[1]} and {found[2]}: that takes equal ones. As a tuple each stays a tensor of its own."
+        )
+        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        return Explanation(RULE, file, given[0].lineno, cause, edit, "" if edit else f"Return {text}.", "likely")
+    return None

@@ -1,0 +1,196 @@
+"""Python that asked a symbolic tensor for its value while a graph was built."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.graphs import checks, comprehensions, kept_lists, known_sizes, state_changes
+from pyfunc_debug.doctor.failures.graphs.chosen_values import chosen
+from pyfunc_debug.doctor.failures.graphs.foreign_code import unnamed
+from pyfunc_debug.doctor.failures.models.keras_calls import compiled_function, is_loss
+from pyfunc_debug.doctor.failures.models.keras_inputs import keras_input
+from pyfunc_debug.doctor.failures.ops import row_loops, steps
+from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
+from pyfunc_debug.doctor.failures.pastes import control_flow, wrapping
+from pyfunc_debug.doctor.failures.pastes.as_python import best
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained, few, runs, when
+from pyfunc_debug.doctor.failures.pastes.value_fixes import converted, stored, value_fix
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_keras, shape_of, symbolic_parts
+
+_VALUE = re.compile(
+    r"'?(?:SymbolicTensor|Tensor|KerasTensor)'? object has no attribute '(?P<attribute>\w+)'"
+    r"|Cannot evaluate tensor using `eval\(\)`"
+    r"|must feed a value for placeholder tensor"
+    r"|Cannot convert a symbolic (?:tf\.)?(?:Keras )?\w+.* to a [Nn]um[Pp]y array"
+    r"|A KerasTensor is symbolic"
+    r"|\b(?:SymbolicTensor|KerasTensor)\b.*cannot be interpreted as an integer"
+    r"|(?:not|got|passed to|to) '?(?:a )?(?:SymbolicTensor|KerasTensor|Tensor)\b"
+    r"|'(?:SymbolicTensor|KerasTensor|Tensor)' object (?:does not support|is not|cannot)"
+    r"|(?<![a-z])Tensor is unhashable"
+    r"|len is not well defined for a symbolic Tensor|len requires a non-scalar tensor"
+    r"|A KerasTensor cannot be used as input to a TensorFlow function"
+    r"|Expected any non-tensor type, but got a tensor instead"
+    r"|(?:not|got|found) '?<tf\.Tensor '"
+    r"|of type <class '[\w.]*(?:SymbolicTensor|KerasTensor)'>"
+    r"|(?:float|int)\(\) argument must be .*(?:SymbolicTensor|KerasTensor|'Tensor')"
+    r"|Expected type in .* but got .*SymbolicTensor"
+    r"|Cannot (?:cast|convert) (?:a )?symbolic"
+    r"|[Cc]an't convert object to 'str'.*SymbolicTensor"
+    r"|(?:Unsupported|Unexpected|unexpected|[Ii]nvalid) .*\bSymbolicTensor\b",
+    re.DOTALL,
+)
+_BOOL = re.compile(
+    r"as a Python `?bool`? is not allowed|KerasTensor cannot be used as a boolean|truth value of a .*[Tt]ensor"
+)
+_ITERATE = re.compile(
+    r"[Ii]terating over a symbolic|Cannot iterate over a Tensor with unknown first dimension"
+    r"|Tensor objects are only iterable|Cannot iterate over a scalar"
+)
+_FOREIGN = re.compile(r"OpenCV\(|cv2\.error|PIL\.")
+_KINDS = {"AttributeError", "NotImplementedError", "TypeError", "ValueError", "OperatorNotAllowedInGraphError", "error"}
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if this is why the program failed."""
+    spot, message = situation.last, situation.message
+    if (
+        spot is None
+        or situation.body
+        or situation.kind not in {*_KINDS, "InvalidArgumentError", "UnidentifiedImageError"}
+    ):
+        return None
+    statement = spot.source.statement(spot.line)
+    if statement is None or isinstance(statement, ast.Raise):  # the program's own words
+        return None
+    value = wrapping.value_here(spot, statement)
+    parts = symbolic_parts(value, spot) if value is not None else {}
+    parts = parts or stored(statement, spot)
+    if _BOOL.search(message):
+        return _bool(situation, spot, statement, value, parts)
+    if _ITERATE.search(message):
+        return _iterate(situation, spot, statement, value, parts)
+    found = _VALUE.search(message)
+    if not found and not (parts and situation.kind == "error" and _FOREIGN.search(message)):
+        return None
+    if not parts:
+        return steps.explain(situation, spot, statement) or unnamed(situation, spot, statement)
+    if any(is_keras(one) for one in parts.values()):
+        return keras_input(situation, spot, statement, value, parts)
+    edit, sure = value_fix(situation, spot, statement, value, found["attribute"] if found else None)
+    return explained(situation, spot, statement, parts, edit, sure)
+
+
+def _bool(
+    situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
+) -> Explanation | None:
+    function = spot.function
+    if value is None or not parts:
+        return unnamed(situation, spot, statement)
+    if any(is_keras(one) for one in parts.values()):
+        return keras_input(situation, spot, statement, value, parts)
+    edit = checks.as_op(spot, statement) or state_changes.edit(spot, statement, situation.message)
+    if edit is None and wrapping.entry(situation)[1] == "Keras":
+        edit = chosen(spot, statement)
+    asks = any(isinstance(one, (ast.In, ast.NotIn)) for one in ast.walk(value))  # which AutoGraph does not convert
+    if (
+        edit is None
+        and not asks
+        and isinstance(statement, (ast.If, ast.While))
+        and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ):
+        edit = converted(spot, function)
+    if edit is None and not state_changes.goes_on(spot, statement):
+        text = as_ops(value, spot, conditions=True)
+        edit = wrapping.replace_expression(spot, value, text) if text is not None else None
+    if edit is None and wrapping.entry(situation)[1] == "tf.data":
+        edit = function_in_python(situation)
+    code = short(spot.source.text(value), 40)
+    cause = (
+        f"`{code}` was used as a Python bool {when(situation)}: it depends on {few(parts)}, which has "
+        "no value there. "
+        + (
+            "AutoGraph turns `if` into graph code only where it converts the function."
+            if isinstance(statement, (ast.If, ast.While))
+            else "`and`, `or`, `not`, `a < b < c`, min and max need a value; ops do not."
+        )
+    )  # fmt: skip
+    advice = "" if edit is not None else f"Write the condition with {alias(spot, 'tensorflow')}.cond or .where."
+    return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _iterate(
+    situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
+) -> Explanation | None:
+    function = spot.function
+    tf = alias(spot, "tensorflow")
+    if value is None or not parts:
+        return unnamed(situation, spot, statement)
+    if any(is_keras(one) for one in parts.values()):
+        advice = "A Keras model computes all samples at once: put the loop into the call of a layer, with tf.map_fn."
+        return explained(situation, spot, statement, parts, None, advice=advice)
+    edit: Edit | None = None
+    said = ""
+    for one in ast.walk(value):
+        if isinstance(one, (ast.ListComp, ast.GeneratorExp)) and _is_over_tensor(one.generators[0].iter, spot):
+            edit = known_sizes.as_python_ranges(spot, one) or comprehensions.in_graph(spot, one)
+            if edit is None and not getattr(function, "decorator_list", ()):  # a tf.function is traced in a body, too
+                edit = function_in_python(situation)
+            break
+    if edit is None and isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Tuple, ast.List)):
+        count = len(statement.targets[0].elts)
+        shape = shape_of(next(iter(parts.values())))
+        columns = isinstance(value, ast.Name) and _of_columns(shape, count, situation)
+        starred = any(isinstance(one, ast.Starred) for one in statement.targets[0].elts)
+        if starred and not (shape and shape[0] is not None):
+            return explained(situation, spot, statement, parts, function_in_python(situation))
+        num = ", axis=-1" if columns else "" if shape and shape[0] is not None else f", num={count}"
+        said = f"Its first axis is the batch: the {count} names stand for its columns." if columns else said
+        edit = wrapping.replace_expression(spot, value, f"{tf}.unstack({spot.source.text(value)}{num})")
+    if (
+        edit is None
+        and isinstance(statement, ast.For)
+        and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ):
+        over = known_sizes.as_python_range(spot, statement.iter)
+        edit = wrapping.replace_expression(spot, statement.iter, over) if over is not None else None
+        edit = edit or (converted(spot, function) if control_flow.converts(function) else None)
+        edit = edit or row_loops.mapped(spot, statement) or function_in_python(situation)
+    if edit is None:
+        text = as_ops(value, spot)
+        edit = wrapping.replace_expression(spot, value, text) if text is not None else None
+    code = short(spot.source.text(statement).split("\n")[0], 44)
+    said = said or runs(situation)
+    cause = f"`{code}` looped in Python over {few(parts)} {when(situation)}: it has no elements yet. {said}"
+    advice = "" if edit is not None else f"Loop with {tf}.map_fn(f, x), or take the parts with {tf}.unstack(x)."
+    if edit is None and is_loss(situation):
+        advice = "A loss needs a gradient, and NumPy and Python give none: compute it with TensorFlow's ops."
+    return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _of_columns(shape: tuple[int | None, ...] | None, count: int, situation: Situation) -> bool:
+    """Whether the names on the left of `a, b = y` stand for the last axis: the first is a batch of another size."""
+    if shape is None or len(shape) < 2 or shape[-1] != count or shape[0] == count:
+        return False
+    return shape[0] is not None or wrapping.entry(situation)[1] == "Keras"
+
+
+def function_in_python(situation: Situation) -> Edit | None:
+    """The whole function in a py_function, where its loop is none that AutoGraph makes a graph of."""
+    by, spot = wrapping.entry(situation)[1], situation.spots[-1]
+    if by != "tf.data" and spot.function is not None and not spot.generated:
+        arrays = kept_lists.in_arrays(spot, spot.function, decorated=True)
+        if arrays is not None:
+            return arrays[0]
+    compiled = compiled_function(situation) if by == "Keras" else None
+    wrap = best(situation) if by == "tf.data" else wrapping.helper_call(situation)
+    return compiled or (wrap.edit if wrap is not None else None)
+
+
+def _is_over_tensor(given: ast.expr, spot: Spot) -> bool:
+    """Whether a comprehension goes over a tensor, or over `tf.range` of numbers."""
+    counted = known_sizes.as_python_range(spot, given) is not None and dotted(getattr(given, "func", None)) != "range"
+    return counted or bool(symbolic_parts(given, spot))

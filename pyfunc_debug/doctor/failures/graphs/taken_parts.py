@@ -1,0 +1,87 @@
+"""A dataset that is asked for its parts as a list is, `ds[0]` and `ds[:3]`, and what `flat_map` gets in its place."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_dataset, lookup
+
+RULE = "structure"
+_SAID = re.compile(r"'_?\w*Dataset(?:V\d)?' object is not subscriptable")
+_NO_DATASET = "The `map_func` argument must return a `Dataset` object"
+_LISTS = (ast.List, ast.Tuple, ast.ListComp)
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a dataset was taken for a list, or a list for a dataset."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or situation.body:
+        return None
+    if _NO_DATASET in situation.message:
+        return _listed(spot, statement)
+    return _indexed(spot, statement) if _SAID.search(situation.message) else None
+
+
+def _indexed(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """`ds[0]` as its first element, `ds[:3]` as a dataset of three."""
+    found = [
+        one for one in ast.walk(statement) if isinstance(one, ast.Subscript) and is_dataset(lookup(one.value, spot))
+    ]  # fmt: skip
+    if len(found) != 1:
+        return None
+    text, part = spot.source.text(found[0].value), found[0].slice
+    new = _sliced(text, part, spot) if isinstance(part, ast.Slice) else _element(text, part, spot)
+    cause = (
+        f"`{short(spot.source.text(found[0]), 40)}` takes a dataset for a list: its elements are made one after the "
+        "other, and have no index."
+    )
+    edit = None if new is None else wrapping.replace_expression(spot, found[0], new)
+    advice = "" if edit else f"next(iter({text})) is its first element; take(n) and skip(n) give datasets."
+    return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _element(text: str, index: ast.expr, spot: Spot) -> str | None:
+    if isinstance(index, ast.Constant):
+        number = index.value
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            return None
+        return f"next(iter({text}.skip({number})))" if number else f"next(iter({text}))"
+    value = lookup(index, spot)
+    return f"next(iter({text}.skip({spot.source.text(index)})))" if type(value) is int and value >= 0 else None
+
+
+def _sliced(text: str, part: ast.Slice, spot: Spot) -> str | None:
+    """`ds[a:b]` by skip and take, where both count from the beginning."""
+    ends = [one for one in (part.lower, part.upper) if one is not None]
+    values = [one.value if isinstance(one, ast.Constant) else lookup(one, spot) for one in ends]
+    if part.step is not None or not ends or not all(type(one) is int and one >= 0 for one in values):
+        return None
+    first = "" if part.lower is None else f".skip({spot.source.text(part.lower)})"
+    last = "" if part.upper is None else spot.source.text(part.upper)
+    if part.lower is not None and part.upper is not None:
+        last = f"{last} - {spot.source.text(part.lower)}"
+    return f"{text}{first}{f'.take({last})' if last else ''}"
+
+
+def _listed(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """`flat_map(lambda i: [i, i * 10])`: the elements that it gives, as a dataset."""
+    given = [
+        one.args[0] for one in calls(statement)
+        if isinstance(one.func, ast.Attribute) and one.func.attr in ("flat_map", "interleave") and one.args
+    ]  # fmt: skip
+    if len(given) != 1 or not isinstance(given[0], ast.Lambda) or not isinstance(given[0].body, _LISTS):
+        return None
+    body = given[0].body
+    text, tf = spot.source.text(body), alias(spot, "tensorflow")
+    cause = (
+        f"`{short(text, 40)}` is what the lambda returns. flat_map wants a Dataset from it, of the elements that come "
+        "out of this one."
+    )
+    edit = wrapping.replace_expression(spot, body, f"{tf}.data.Dataset.from_tensor_slices({text})")
+    return None if edit is None else Explanation(RULE, spot.file, spot.line, cause, edit)

@@ -1,0 +1,178 @@
+"""Variables made inside a tf.function: each trace would make new ones."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+
+from pyfunc_debug.doctor.failures.graphs import late_variables
+from pyfunc_debug.doctor.failures.models import layers_in_call
+from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.traced_text import few
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, root_is, symbolic_parts
+
+RULE = "variable-in-function"
+_SAID = "tf.function only supports singleton tf.Variables created on the first call"
+_NO_ASSIGN = re.compile(r"Tensor' object has no attribute '(assign(?:_add|_sub)?)'")
+_NOT_LIFTED = ("Unable to lift tensor", "could not be lifted out of a `tf.function`")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a tf.function made a variable in a later trace."""
+    spot = situation.last
+    if spot is None or not (_SAID in situation.message or any(one in situation.message for one in _NOT_LIFTED)):
+        return None
+    statement, function = spot.source.statement(spot.line), spot.function
+    if statement is None or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    copied = _copy(spot, function, statement)
+    if copied is not None or _NOT_LIFTED[0] in situation.message:
+        return copied
+    if _NOT_LIFTED[1] in situation.message:
+        return _place(spot, function, statement)
+    late = layers_in_call.explain(situation) or late_variables.explain(situation)
+    if late is not None:
+        return late
+    code = short(spot.source.text(statement).split("\n")[0], 36)
+    cause = (
+        f"`{code}` makes variables at each trace of {function.name}. TensorFlow traces it twice, and only "
+        "the first trace "
+        "may make them."
+    )
+    edit = _lifted(spot, function, statement) or _once(spot, statement)
+    in_class = isinstance(spot.source.parent(function), ast.ClassDef)
+    target = "__init__" if "self." in code else f"a line above {function.name}"
+    if in_class and "self." not in code:
+        target = f"__init__, as self.{code.partition(' ')[0]}"
+    advice = f"Move the line into {target}."
+    given = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
+    value = getattr(statement, "value", None)
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or (value is not None and given & set(names(value))):
+        advice = f"Use what makes them once before {function.name} is called: they are there then."
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else advice)
+
+
+def _copy(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Explanation | None:
+    """`v = tf.Variable(x)` of what the function was given: a tensor of its own does, as nothing assigns to it."""
+    call = statement.value if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    name = dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    if not isinstance(call, ast.Call) or not root_is(call.func, spot, "tensorflow") or not dotted(call.func).endswith(
+        ".Variable"
+    ):  # fmt: skip
+        return None
+    value = argument(call, 0, "initial_value")
+    parts = symbolic_parts(value, spot) if value is not None else {}
+    assigned = any(dotted(one.func).startswith(f"{name}.assign") for one in calls(function)) or _filled(function, name)
+    if value is None or not parts or not isinstance(statement.targets[0], ast.Name) or assigned:  # type: ignore[attr-defined]
+        return None
+    tf, text = alias(spot, "tensorflow"), spot.source.text(value)
+    dtype = argument(call, 5, "dtype")
+    new = f"{tf}.identity({text})" if dtype is None else f"{tf}.cast({text}, {spot.source.text(dtype)})"
+    cause = (
+        f"`{short(spot.source.text(statement), 36)}` makes a variable of {few(parts)}, which has no value while "
+        f"{function.name} is traced. Nothing here assigns to {name}: a tensor does."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, call, new))
+
+
+def _filled(function: ast.AST, name: str) -> list[ast.Call]:
+    """`z[0, i].assign(...)` of a name."""
+    return [
+        one for one in calls(function)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "assign"
+        and isinstance(one.func.value, ast.Subscript) and dotted(one.func.value.value) == name
+    ]  # fmt: skip
+
+
+def _place(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Explanation | None:
+    """`z = tf.Variable(tf.zeros(...))` that is filled part by part: what is filled in one call needs no variable."""
+    name = dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    made = getattr(statement, "value", None)
+    value = argument(made, 0, "initial_value") if isinstance(made, ast.Call) else None
+    if not name or value is None or not isinstance(made, ast.Call) or not _filled(function, name):
+        return None
+    cause = (
+        f"`{short(spot.source.text(statement), 36)}` makes a variable of a tensor of the graph that {function.name} is "
+        f"traced into: that has no value yet. {name} is filled and used in one call only, which needs no variable."
+    )
+    dtype = argument(made, 5, "dtype")
+    text, tf = spot.source.text(value), alias(spot, "tensorflow")
+    new = text if dtype is None else f"{tf}.cast({text}, {spot.source.text(dtype)})"
+    return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, made, new))
+
+
+def of_tensor(situation: Situation) -> Explanation | None:
+    """The explanation, if `assign` was asked of a tensor or of a part of one."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    found = _NO_ASSIGN.search(situation.message) if situation.kind == "AttributeError" else None
+    if spot is None or found is None or statement is None or situation.body:
+        return None
+    call = next(
+        (one for one in calls(statement) if isinstance(one.func, ast.Attribute) and one.func.attr == found[1]), None
+    )
+    if call is None or not isinstance(call.func, ast.Attribute):
+        return None
+    of = call.func.value
+    tf, text = alias(spot, "tensorflow"), spot.source.text
+    cause = f"{text(of)} is a tensor: only a tf.Variable has {found[1]}, and a tensor does not change."
+    advice = f"Keep a tf.Variable that is made once, or make a new tensor: {tf}.tensor_scatter_nd_update."
+    edit = None
+    if (
+        isinstance(of, ast.Subscript)
+        and isinstance(of.value, ast.Name)
+        and found[1] == "assign"
+        and len(call.args) == 1
+    ):
+        parts = of.slice.elts if isinstance(of.slice, ast.Tuple) else [of.slice]
+        if not any(isinstance(one, (ast.Slice, ast.Starred)) for one in parts):
+            at = ", ".join(map(text, parts))
+            new = f"{of.value.id} = {tf}.tensor_scatter_nd_update({of.value.id}, [[{at}]], [{text(call.args[0])}])"
+            cause += " The same as a new tensor with another value in that place:"
+            edit = wrapping.replace_expression(spot, call, new)
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else advice)
+
+
+def _once(spot: Spot, statement: ast.stmt) -> Edit | None:
+    """`if self.v is None: self.v = tf.Variable(...)`: TensorFlow's first trace makes it, and the second finds it."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    source, first, last = spot.source, statement.lineno, statement.end_lineno or statement.lineno
+    if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Name) or target.value.id != "self":
+        return None
+    holder = next((one for one in source.around(statement) if isinstance(one, ast.ClassDef)), None)
+    name = source.text(target)
+    known = [
+        one for one in ast.walk(holder) if isinstance(one, ast.Assign) and one is not statement
+        and name in [source.text(part) for part in one.targets]
+    ] if holder is not None else []  # fmt: skip
+    none = all(isinstance(one.value, ast.Constant) and one.value.value is None for one in known)
+    if holder is None or not none:
+        return None
+    blanks = indent_of(source.lines[first - 1])
+    check = f"if {name} is None:" if known else f'if not hasattr(self, "{target.attr}"):'
+    inside = (f"    {line}" for line in source.lines[first - 1 : last])
+    return Edit(spot.file, first, last, (f"{blanks}{check}", *inside)) if last - first < 2 else None
+
+
+def _lifted(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Edit | None:
+    """The function with the statement above it instead of at its beginning."""
+    local = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+    if isinstance(spot.source.parent(function), ast.ClassDef):
+        return None  # a name of a class is none of its methods'
+    if (
+        not isinstance(statement, ast.Assign)
+        or function.body[0] is not statement
+        or any(name in local for name in names(statement))
+    ):
+        return None
+    first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
+    lines = spot.source.lines
+    moved = textwrap.dedent("\n".join(lines[statement.lineno - 1 : statement.end_lineno])).split("\n")
+    blanks = indent_of(lines[first - 1])
+    new = (*(blanks + line for line in moved), *lines[first - 1 : statement.lineno - 1])
+    return Edit(spot.file, first, statement.end_lineno or statement.lineno, new) if len(new) <= 3 else None

@@ -1,0 +1,309 @@
+"""What a PyDataset's `__getitem__`, or a generator given to `fit`, makes of a batch: Keras takes tuples of arrays.
+
+Keras 3 makes a tuple of a list that a PyDataset returns, but not of a generator's, and not of one inside a tuple.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.dtypes import assignments, own_nodes
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import Source, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
+
+RULE = "generator"
+_TUPLE = re.compile(r"the generator must return a tuple, either \(input,\)")
+_BATCH = re.compile(r"PyDataset\.__getitem__\(\) must return a tuple or a dict.*?Received: (None)?", re.DOTALL)
+_LISTS = re.compile(r"`output_signature` must contain objects .* but found <class 'list'>")
+_INPUTS = re.compile(r"expects (\d+) (?:named )?input\(s\).*?but it received (\d+) input tensors", re.DOTALL)
+_RANK = re.compile(r"the arrays must be at least rank 1\. Received: (\S+) of rank 0")
+_NONE = "None values not supported"
+_GROWS = ("append", "extend")
+_MOST = 3
+"""More returns than these are not a paste."""
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """The function that makes batches.
+
+    Attributes:
+      spot: A frame at its definition, for names and its text.
+      function: Its definition.
+      verb: "returns" or "yields".
+      values: What it returns or yields, each statement once.
+    """
+
+    spot: Spot
+    function: ast.FunctionDef
+    verb: str
+    values: tuple[ast.expr, ...]
+
+    @property
+    def source(self) -> Source:
+        return self.spot.source
+
+    @property
+    def name(self) -> str:
+        holder = self.source.parent(self.function)
+        return f"{holder.name}.{self.function.name}" if isinstance(holder, ast.ClassDef) else self.function.name
+
+    def made(self, value: ast.expr) -> ast.expr:
+        """What a name is assigned in the function, also beside others: `x, y = [], []`; any other value as it is."""
+        if not isinstance(value, ast.Name):
+            return value
+        for one in own_nodes(self.function):
+            target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
+            if not isinstance(one, ast.Assign) or not isinstance(target, ast.Tuple):
+                continue
+            if isinstance(one.value, ast.Tuple) and len(one.value.elts) == len(target.elts):
+                for name, part in zip(target.elts, one.value.elts):
+                    if isinstance(name, ast.Name) and name.id == value.id:
+                        return part
+        return assignments(self.function).get(value.id, value)
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if Keras does not take the batches that it was given."""
+    spot, text = situation.last, situation.message
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    tell = next((tell for said, tell in _CAUSES if said.search(text)), None)
+    if spot is None or statement is None or (situation.body and tell is not _other_batch):
+        return None
+    for call in fits(statement):
+        if _NONE in text:
+            return _inputs_only(spot, call)
+        keywords = {one.arg: one.value for one in call.keywords}
+        for given in (call.args[0] if call.args else keywords.get("x"), keywords.get("validation_data")):
+            maker = _maker(given, spot) if given is not None else None
+            if maker is None or tell is None or (tell in _AT_FIRST and _had_batches(maker, situation)):
+                continue
+            found = tell(maker, text, call)
+            if found is not None:
+                return found
+    return None
+
+
+def _had_batches(maker: _Maker, situation: Situation) -> bool:
+    """Whether batches of it were taken."""
+    rows = situation.rows(
+        "SELECT 1 FROM call c JOIN node n ON n.id = c.node WHERE n.file = ? AND n.line = ? AND c.status = 'ok' LIMIT 1",
+        (maker.spot.file, maker.spot.line),
+    )
+    return bool(rows)
+
+
+def _maker(given: ast.expr, spot: Spot) -> _Maker | None:
+    """The function behind what `fit` is given: a PyDataset, a generator, or a call that makes one of them."""
+    function: Any = None
+    value = lookup(given.func, spot) if isinstance(given, ast.Call) else lookup(given, spot)
+    if isinstance(given, ast.Call) and not isinstance(value, type):
+        code = getattr(value, "__code__", None)
+        function = value if isinstance(code, CodeType) and code.co_flags & 0x20 else None  # a generator function
+    elif type(value).__name__ == "generator":
+        frame = value.gi_frame
+        return _of_code(value.gi_code, spot.module if frame is None else frame.f_globals, "yields")
+    else:
+        kind = value if isinstance(value, type) else type(value)
+        if any(one.__name__ == "PyDataset" and one.__module__.startswith("keras.") for one in kind.__mro__):
+            function = next((vars(one)["__getitem__"] for one in kind.__mro__ if "__getitem__" in vars(one)), None)
+            return _of_code(getattr(function, "__code__", None), getattr(function, "__globals__", {}), "returns")
+    return _of_code(getattr(function, "__code__", None), getattr(function, "__globals__", {}), "yields")
+
+
+def _of_code(code: CodeType | None, module: Mapping[str, Any], verb: str) -> _Maker | None:
+    if code is None:
+        return None
+    spot = Spot(code.co_filename, code.co_firstlineno, {}, module, "")
+    for one in ast.walk(spot.source.tree):
+        if not isinstance(one, ast.FunctionDef) or one.name != code.co_name:
+            continue
+        if code.co_firstlineno in (one.lineno, *(decorator.lineno for decorator in one.decorator_list)):
+            kind = ast.Return if verb == "returns" else ast.Yield
+            found = [part.value for part in own_nodes(one) if isinstance(part, kind)]
+            return _Maker(spot, one, verb, tuple(value for value in found if value is not None))
+    return None
+
+
+def _explained(maker: _Maker, cause: str, pieces: dict[ast.expr, str], advice: str) -> Explanation:
+    """The explanation, with the values of a function written otherwise, if they are on neighbouring lines."""
+    line = min(pieces, key=lambda one: one.lineno).lineno if pieces else maker.function.lineno
+    edit = None
+    if 0 < len(pieces) <= _MOST:
+        if len({(one.lineno, one.end_lineno) for one in pieces}) == 1:
+            found = maker.source.replaced(pieces)
+            edit = None if found is None else Edit(maker.spot.file, found[0], found[1], (found[2],))
+        else:
+            first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+            edit = Edit(maker.spot.file, first, last, maker.source.spliced(pieces, first, last))
+    return Explanation(RULE, maker.spot.file, line, cause, edit, "" if edit else advice, "likely")
+
+
+def _list_of_generator(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+    """`yield [x, y]`: Keras refuses it."""
+    if maker.verb != "yields" or "Received: [" not in text:
+        return None
+    pieces = {one: _tupled(one, maker) for one in maker.values if not isinstance(one, ast.Tuple)}
+    cause = f"{maker.name} yields a list. Keras takes a tuple of a generator: (inputs, targets), or (inputs,)."
+    return _explained(maker, cause, pieces, "Yield a tuple: `yield x, y`.")
+
+
+def _tupled(value: ast.expr, maker: _Maker) -> str:
+    """`[x, y]` as `x, y`; any other list as `tuple(batch)`."""
+    if not isinstance(value, ast.List) or not value.elts:
+        return f"tuple({maker.source.text(value)})"
+    parts = [_part(one, maker) or maker.source.text(one) for one in value.elts]
+    return ", ".join(parts) if len(parts) > 1 else f"({parts[0]},)"
+
+
+def _part(value: ast.expr, maker: _Maker) -> str | None:
+    """A list in a batch as what tf.data takes: of inputs a tuple, of rows or numbers an array; None for no list."""
+    text = maker.source.text(value)
+    if isinstance(value, ast.List):
+        rows = value.elts and all(isinstance(one, (ast.Constant, ast.List, ast.UnaryOp)) for one in value.elts)
+        inside = ", ".join(_part(one, maker) or maker.source.text(one) for one in value.elts)
+        array = f"{alias(maker.spot, 'numpy')}.array({text})"
+        return array if rows or not value.elts else f"({inside}{',' * (len(value.elts) == 1)})"
+    made = maker.made(value)
+    if isinstance(made, ast.List) and isinstance(value, ast.Name):
+        if made.elts and not any(isinstance(one, (ast.Constant, ast.List)) for one in made.elts):
+            return f"tuple({text})"
+        return f"{alias(maker.spot, 'numpy')}.array({text})" if not made.elts and _grown(value.id, maker) else None
+    python = isinstance(made, ast.ListComp) or (
+        isinstance(made, ast.Call) and ast.unparse(made.func).rpartition(".")[2] in ("tolist", "list", "sorted")
+    )
+    return f"{alias(maker.spot, 'numpy')}.array({text})" if python else None
+
+
+def _grown(name: str, maker: _Maker) -> bool:
+    """Whether a function appends to one of its lists."""
+    return any(
+        isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _GROWS
+        and ast.unparse(one.func.value) == name
+        for one in own_nodes(maker.function)
+    )  # fmt: skip
+
+
+def _lists_inside(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+    """`return [a, b], y`: tf.data takes the list for one tensor."""
+    pieces: dict[ast.expr, str] = {}
+    for value in maker.values:
+        whole = maker.made(value)
+        if isinstance(whole, (ast.Tuple, ast.List)):
+            pieces |= {one: new for one in whole.elts if (new := _part(one, maker)) is not None}
+    if not pieces:
+        return None
+    arrays = [one for one in pieces.values() if ".array(" in one and not one.startswith("(")]
+    what = "a list of Python values" if arrays else "a list of inputs"
+    cause = f"{maker.name} {maker.verb} {what} in its batch, and tf.data takes a list for one tensor. "
+    cause += "As an array it is one." if arrays else "Several inputs are a tuple or a dict."
+    return _explained(maker, cause, pieces, "Use tuples for several inputs, and arrays for rows.")
+
+
+def _other_batch(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+    """What is not a batch at all: None, or more values than inputs, targets and weights."""
+    found = _BATCH.search(text)
+    takes = "Keras takes (inputs, targets), (inputs,), or (inputs, targets, sample_weights)."
+    if found is not None and found[1]:
+        cause = f"{maker.name} returned None: "
+        cause += "a way through it reaches no `return`. " if maker.values else "it has no `return`. "
+        return _explained(maker, cause + takes, {}, "Return the batch on every way.")
+    counts = {len(one.elts) for one in maker.values if isinstance(one, (ast.Tuple, ast.List))}
+    many = f"{counts.pop()} values" if len(counts) == 1 and max(counts) > 3 else "no such tuple"
+    pieces: dict[ast.expr, str] = {}
+    for value in maker.values:
+        if not isinstance(value, (ast.Tuple, ast.List)) and (new := _part(value, maker)) is not None:
+            pieces[value] = new if ".array(" in new else f"({maker.source.text(value)},)"
+    cause = f"{maker.name} {maker.verb} {many}. {takes} Several inputs are one tuple in it."
+    return _explained(maker, cause, pieces, "Group it so: `return (a, b, c), y`.")
+
+
+def _side_by_side(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+    """`return a, b, y` for a model of two inputs: Keras takes b for the target."""
+    found = _INPUTS.search(text)
+    inputs = int(found[1]) if found is not None else 0
+    if inputs < 2 or found is None or int(found[2]) != 1:
+        return None
+    predicts = isinstance(call.func, ast.Attribute) and call.func.attr == "predict"
+    pieces: dict[ast.expr, str] = {}
+    for value in maker.values:
+        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        if len(parts) < inputs + (not predicts) or len(parts) > inputs + 2:
+            continue
+        texts = [maker.source.text(one) for one in parts]
+        first = f"({', '.join(texts[:inputs])})"
+        pieces[value] = ", ".join([first, *texts[inputs:]]) if len(parts) > inputs else f"({first},)"
+    if not pieces:
+        return None
+    cause = (
+        f"{maker.name} {maker.verb} the {inputs} inputs side by side: of a tuple Keras takes the first for the inputs, "
+        "the second for the targets, and the third for weights. Several inputs are one tuple in it."
+    )
+    return _explained(maker, cause, pieces, "")
+
+
+def _numbers(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+    """Numbers where a batch has arrays: a list of them, or one example instead of a batch."""
+    found = _RANK.search(text)
+    parts = [one for value in maker.values for one in _leaves(value)]
+    pieces = {one: new for one in parts if (new := _part(one, maker)) is not None}
+    single = not pieces
+    if single:
+        np = alias(maker.spot, "numpy")
+        pieces = {one: f"{np}.array([{maker.source.text(one)}])" for one in parts}
+    shown = short(found[1], 20) if found is not None else "a number"
+    cause = f"{maker.name} {maker.verb} numbers ({shown}) where a batch has arrays. "
+    cause += (
+        "One example is a batch of one." if single else "Keras takes each element of a list for an array of its own."
+    )
+    return _explained(maker, cause, pieces, f"Let it {maker.verb[:-1]} arrays with a first axis for the batch.")
+
+
+def _leaves(value: ast.expr) -> list[ast.expr]:
+    """The parts of a batch: of a tuple, and of dicts in it."""
+    if isinstance(value, (ast.Tuple, ast.Dict)):
+        inside = value.elts if isinstance(value, ast.Tuple) else value.values
+        return [leaf for one in inside for leaf in (_leaves(one) if isinstance(one, (ast.Tuple, ast.Dict)) else [one])]
+    return []
+
+
+def _inputs_only(spot: Spot, call: ast.Call) -> Explanation | None:
+    """`fit([x, y])`: a list or tuple is the inputs, and nothing is the target."""
+    given = call.args[0] if len(call.args) == 1 else None
+    named = {one.arg for one in call.keywords}
+    if given is None or named & {"x", "y", None} or not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr not in ("fit", "evaluate"):
+        return None
+    value = lookup(given, spot) if not isinstance(given, (ast.List, ast.Tuple)) else given.elts
+    model = lookup(call.func.value, spot)
+    if not isinstance(value, (list, tuple)) or len(value) != 2 or len(getattr(model, "inputs", None) or ()) != 1:
+        return None
+    text = spot.source.text(given)
+    parts = ", ".join(map(spot.source.text, given.elts)) if isinstance(given, (ast.List, ast.Tuple)) else f"*{text}"
+    found = spot.source.replaced({given: parts})
+    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    cause = (
+        f"{call.func.attr} takes a list or tuple of arrays, `{short(text, 30)}`, for the inputs alone, and there is no "
+        "target. Inputs and targets are two arguments."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {parts}.", "likely")
+
+
+_CAUSES: tuple[tuple[re.Pattern[str], Callable[[_Maker, str, ast.Call], Explanation | None]], ...] = (
+    (_TUPLE, _list_of_generator),
+    (_BATCH, _other_batch),
+    (_LISTS, _lists_inside),
+    (_INPUTS, _side_by_side),
+    (_RANK, _numbers),
+)
+_AT_FIRST = (_list_of_generator, _lists_inside, _numbers)
+"""What Keras says before it takes the first batch."""

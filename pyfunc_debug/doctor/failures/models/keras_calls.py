@@ -1,0 +1,155 @@
+"""Functions that Keras traces: a loss given to `compile` as a py_function, a function on Keras inputs as a layer."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import py_call
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras, is_symbolic, keras_name, root_is
+
+_FUNCTIONS = ("loss", "metrics", "weighted_metrics")
+"""Arguments of `compile` that are functions."""
+
+
+def compiled_function(situation: Situation) -> Edit | None:
+    """`compile(loss=f)` as `compile(loss=lambda ...: tf.reshape(tf.py_function(f, ...), [-1]))`.
+
+    The body then has values; what it computes with TensorFlow's ops keeps its gradient. Its result is one number a
+    sample or one in all: as a vector Keras takes either.
+    """
+    index, by = wrapping.entry(situation)
+    if by != "Keras":
+        return None
+    spot = situation.spots[index]
+    function = spot.function
+    if not isinstance(function, ast.FunctionDef):
+        return None
+    inputs = parameters(function)
+    if len(inputs) != 2 or not all(is_symbolic(spot.value(name)) for name in inputs):
+        return None
+    found = [one for one in given(spot) if dotted(one).rpartition(".")[2] == function.name]
+    if len(found) != 1 or (is_loss(situation) and _in_python(function, spot)):
+        return None
+    tf, listed, text = alias(spot, "tensorflow"), ", ".join(inputs), spot.source.text(found[0])
+    whole = f"{tf}.reshape({tf}.py_function({text}, [{listed}], {tf}.float32), [-1])"
+    new = f"lambda {listed}: {whole}"
+    if not is_loss(situation):  # Keras wraps a metric so, with the name of its function
+        new = f'{keras_name(spot)}.metrics.MeanMetricWrapper({new}, "{function.name}")'
+    return wrapping.replace_expression(spot, found[0], new)
+
+
+def loses_gradient(situation: Situation) -> bool:
+    """Whether the function that Keras traced computes with NumPy or values only."""
+    spot = situation.spots[wrapping.entry(situation)[0]]
+    return isinstance(spot.function, ast.FunctionDef) and _in_python(spot.function, spot)
+
+
+def _in_python(function: ast.FunctionDef, spot: Spot) -> bool:
+    """Whether a loss computes with NumPy or values only: then nothing of it has a gradient."""
+    predicted = parameters(function)[-1:]
+    for call in calls(function):
+        inside = [one for one in calls(call) if not _has_gradient(one, spot)]
+        if _has_gradient(call, spot) and not inside and set(predicted) & set(names(call)):
+            return not _reaches_the_result(function, spot)
+    own = {one.name: one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef)}
+    called = [own[name] for name in {dotted(one.func) for one in calls(function)} if name in own]
+    return any(_gives_values(one, spot) for one in (part for each in (function, *called) for part in calls(each)))
+
+
+def _has_gradient(call: ast.Call, spot: Spot) -> bool:
+    return any(root_is(call.func, spot, name) for name in ("tensorflow", "keras"))
+
+
+def _gives_values(call: ast.Call, spot: Spot) -> bool:
+    """Whether a call makes a Python or NumPy value, which ends the gradient's way."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+    return name in ("numpy", "float", "int") or root_is(call.func, spot, "numpy")
+
+
+def _reaches_the_result(function: ast.FunctionDef, spot: Spot) -> bool:
+    """Whether what a loss returns is made of the prediction by a way on which nothing becomes a value."""
+    carrying = set(parameters(function)[-1:])
+
+    def carries(node: ast.AST) -> bool:
+        if isinstance(node, ast.Call) and _gives_values(node, spot):
+            return False
+        if isinstance(node, ast.Name):
+            return node.id in carrying
+        return any(carries(one) for one in ast.iter_child_nodes(node))
+
+    for one in own_nodes(function):
+        if isinstance(one, (ast.Assign, ast.AugAssign)) and one.value is not None:
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            written = {name for target in targets for name in names(target)}
+            if carries(one.value):
+                carrying |= written
+            elif isinstance(one, ast.Assign):
+                carrying -= written
+    returned = [one.value for one in own_nodes(function) if isinstance(one, ast.Return) and one.value is not None]
+    return any(carries(one) for one in returned)
+
+
+def is_loss(situation: Situation) -> bool:
+    """Whether the function that Keras traced was given to `compile` as a loss: then it needs a gradient."""
+    index, by = wrapping.entry(situation)
+    function = situation.spots[index].function if by == "Keras" else None
+    name = getattr(function, "name", "")
+    for call in calls(situation.spots[index].source.tree):
+        if name and dotted(call.func).endswith("compile"):
+            given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "loss")]
+            if any(dotted(part) == name for one in given for part in ast.walk(one) if isinstance(part, ast.Name)):
+                return True
+    return False
+
+
+def whole_call(situation: Situation, keras: str) -> Edit | None:
+    """`f(x)`, of a function of the user's that failed inside, as `Lambda(f)(x)`: Keras then traces all of it."""
+    for outer, inner in zip(situation.spots, situation.spots[1:]):
+        statement = outer.source.statement(outer.line)
+        if statement is None or inner.by == "Keras":
+            continue
+        functions = {
+            one.name: one for one in ast.walk(inner.source.tree)
+            if isinstance(one, ast.FunctionDef) and one.lineno <= inner.line <= (one.end_lineno or 0)
+        }  # fmt: skip
+        for one in calls(statement):
+            inputs = [arg.id for arg in one.args if isinstance(arg, ast.Name) and is_keras(outer.value(arg.id))]
+            function = functions.get(dotted(one.func))
+            if function is None or one.keywords or len(one.args) != 1 or len(inputs) != 1:
+                continue
+            name, text = inputs[0], function.name
+            python = any(py_call(inner.source, line) for line in range(function.lineno, (function.end_lineno or 0) + 1))
+            if python:
+                text = f"lambda {name}: {alias(outer, 'tensorflow')}.ensure_shape({text}({name}), {name}.shape)"
+            return wrapping.replace_expression(outer, one, f"{keras}.layers.Lambda({text})({name})")
+    return None
+
+
+def given(spot: Spot) -> list[ast.expr]:
+    """What `compile` is given as losses and metrics, in the file of the failing function."""
+    found: list[ast.expr] = []
+    for call in ast.walk(spot.source.tree):
+        if not isinstance(call, ast.Call) or not dotted(call.func).endswith("compile"):
+            continue
+        listed = [*call.args[1:3], *(one.value for one in call.keywords if one.arg in _FUNCTIONS)]
+        for one in listed:
+            found += _each(one)
+    return found
+
+
+def _each(node: ast.expr) -> list[ast.expr]:
+    """What lists and dicts of an argument hold, and in those the same."""
+    if isinstance(node, (ast.List, ast.Tuple, ast.Dict)):
+        return [part for one in (node.values if isinstance(node, ast.Dict) else node.elts) for part in _each(one)]
+    return [node]
+
+
+def fits(statement: ast.stmt) -> list[ast.Call]:
+    """The calls of `fit`, `evaluate` and `predict` in a statement."""
+    wanted = ("fit", "evaluate", "predict")
+    return [one for one in calls(statement) if isinstance(one.func, ast.Attribute) and one.func.attr in wanted]

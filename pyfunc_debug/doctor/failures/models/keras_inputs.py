@@ -1,0 +1,246 @@
+"""Python, NumPy or TensorFlow on a Keras input, which only describes what a model will be given."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor.failures.bodies.results import body_shape
+from pyfunc_debug.doctor.failures.graphs.chosen_values import assigned
+from pyfunc_debug.doctor.failures.models.keras_calls import whole_call
+from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
+from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.traced_text import explained
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.shapes import written
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
+    calls,
+    is_keras,
+    keras_name,
+    lookup,
+    root_is,
+    shape_of,
+    symbolic_parts,
+)
+
+_PASSES_ON = "Lambda(lambda x: [tf.py_function(body, [x], []), x][1])"
+_PYTHONS = {"enumerate", "zip", "list", "tuple", "reversed", "sorted"}
+"""What goes through a list of tensors: it needs no layer, what makes the list does."""
+_JOINED = {"stack": "stack", "concat": "concatenate"}
+_NEAR = 4
+"""Lines from a call to the line that reads its input, in one paste."""
+
+
+def keras_input(
+    situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
+) -> Explanation:
+    if value is None:
+        return explained(situation, spot, statement, parts, None)
+    keras = keras_name(spot)
+    outer = whole_call(situation, keras)
+    if outer is not None:
+        return explained(situation, spot, statement, parts, outer, False)
+    if isinstance(statement, (ast.If, ast.While, ast.For)):
+        return explained(situation, spot, statement, parts, *_chosen(spot, statement, keras))
+    if isinstance(value, ast.IfExp):
+        texts = [spot.source.text(one) for one in (value.test, value.body, value.orelse)]
+        edit = wrapping.replace_expression(spot, value, f"{keras}.ops.where({', '.join(texts)})")
+        return explained(situation, spot, statement, parts, edit)
+    touching = [one for one in calls(value) if symbolic_parts(one, spot) and not _layer(one, spot)]
+    touching = [
+        one for one in touching if not isinstance(one.func, ast.Name) or one.func.id not in _PYTHONS
+        or not any(one is not other and _holds(one, other) for other in touching)
+    ]  # fmt: skip
+    tops = [one for one in touching if not any(one is not other and _holds(other, one) for other in touching)]
+    if not tops and isinstance(value, ast.Call) and _layer(value, spot):
+        return explained(situation, spot, statement, parts, *_of_list(spot, value, keras))
+    piece: ast.expr = tops[0] if len(tops) == 1 else value
+    text = spot.source.text(piece)
+    inputs = list(symbolic_parts(piece, spot)) or list(parts)
+    sure = True
+    if isinstance(piece, ast.Call) and dotted(piece.func).endswith(("py_function", "numpy_function")):
+        if _returns_nothing(piece):
+            edit = _passed_on(spot, statement, piece, inputs, keras)
+            advice = "" if edit is not None else f"Call it in a layer that returns what it is given: {_PASSES_ON}."
+            return explained(situation, spot, statement, parts, edit, True, advice)
+        shape = body_shape(piece, spot)
+        if shape == ():
+            advice = "It gives one number for a whole batch, and a model's outputs have a row for each sample: call it "
+            advice += "in a function for compile(metrics=[...])."
+            return explained(situation, spot, statement, parts, None, advice=advice)
+        tf, said = alias(spot, "tensorflow"), _said_shape(spot, statement)
+        tout = argument(piece, 2, "Tout")
+        if isinstance(tout, (ast.List, ast.Tuple)) and len(tout.elts) > 1:
+            advice = f"Put it in {keras}.layers.Lambda, and say the shape of each result there: {tf}.ensure_shape."
+            return explained(situation, spot, statement, parts, None, advice=advice)
+        listed = isinstance(tout, (ast.List, ast.Tuple)) and _taken_apart(spot, statement)
+        if isinstance(tout, (ast.List, ast.Tuple)):  # it gives a list then, which has no shape
+            start = text.rindex(spot.source.text(tout))
+            text = f"{text[:start]}{spot.source.text(tout.elts[0])}{text[start + len(spot.source.text(tout)) :]}"
+        brackets = ("[", "]") if listed else ("", "")
+        size = spot.source.text(said[1]) if said is not None else written(shape) if shape is not None else ""
+        zeros = "" if size else _of_zeros(piece, spot, inputs)
+        if zeros:
+            above = f"{indent_of(spot.source.lines[statement.lineno - 1])}size = {zeros}  # of zeros"
+            new = _in_lambda(keras, inputs, f"{tf}.ensure_shape({text}, size)").join(brackets)
+            first, last = statement.lineno, statement.end_lineno or statement.lineno
+            lines = (above, *spot.source.spliced({piece: new}, first, last))
+            return explained(situation, spot, statement, parts, Edit(spot.file, first, last, lines), False)
+        if not size:
+            advice = f"Put it in {keras}.layers.Lambda, and say its shape there: {tf}.ensure_shape(y, [None, ...])."
+            return explained(situation, spot, statement, parts, None, advice=advice)
+        text, sure = f"{tf}.ensure_shape({text}, {size})", False
+        if listed:
+            edit = wrapping.replace_expression(spot, piece, f"[{_in_lambda(keras, inputs, text)}]")
+            return explained(situation, spot, statement, parts, edit, sure)
+        if said is not None and len(inputs) == 1 and "." not in inputs[0]:
+            new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
+            first, last = statement.lineno, said[0].end_lineno or said[0].lineno
+            lines = spot.source.spliced({piece: new}, first, said[0].lineno - 1)
+            return explained(situation, spot, statement, parts, Edit(spot.file, first, last, lines))
+    if isinstance(piece, ast.Call) and root_is(piece.func, spot, "numpy"):
+        import sys
+
+        ops = getattr(sys.modules.get("keras"), "ops", None)
+        name = dotted(piece.func).partition(".")[2]
+        if hasattr(ops, name):
+            new = f"{keras}.ops.{name}{text[len(dotted(piece.func)) :]}"
+            return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
+        in_ops = as_ops(piece, spot) if all(one.isidentifier() for one in inputs) else None
+        if in_ops is not None:  # with its gradient
+            new = _in_lambda(keras, inputs, in_ops)
+            return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
+        text = (
+            f"{alias(spot, 'tensorflow')}.numpy_function(lambda {', '.join(inputs)}: {text}, "
+            f"[{', '.join(inputs)}], {alias(spot, 'tensorflow')}.float32)"
+        )
+    hidden = [name for name in names(piece) if _lists_inputs(spot.value(name))]
+    if hidden:
+        advice = (
+            f"{' and '.join(hidden)} hold{'s' * (len(hidden) == 1)} such tensors, too: put the lines that make them "
+            "and this one into the call of one layer, and give it the tensors that they begin with."
+        )
+        return explained(situation, spot, statement, parts, None, advice=advice)
+    if not all(name.isidentifier() for name in inputs):
+        return explained(
+            situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call."
+        )
+    new = _in_lambda(keras, inputs, text)
+    return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+
+
+def _lists_inputs(value: object) -> bool:
+    """Whether it is a list in which some tensor only describes what a model will be given: `[0, shape[1], -1]`."""
+    return isinstance(value, (list, tuple)) and any(is_keras(one) for one in value)
+
+
+def _of_list(spot: Spot, value: ast.expr, keras: str) -> tuple[Edit | None, bool, str]:
+    """`tf.stack(parts)` of a list of Keras inputs, inside a call of a layer or of Model: the same of Keras' own."""
+    given = [
+        one for one in calls(value) if root_is(one.func, spot, "tensorflow") and one.args
+        and isinstance(held := lookup(one.args[0], spot), (list, tuple)) and any(map(is_keras, held))
+    ]  # fmt: skip
+    name = dotted(given[0].func).rpartition(".")[2] if len(given) == 1 else ""
+    if name not in _JOINED:
+        return None, True, f"Put what TensorFlow does with it in {keras}.layers.Lambda, or use {keras}.ops."
+    text = f"{keras}.ops.{_JOINED[name]}{spot.source.text(given[0])[len(dotted(given[0].func)) :]}"
+    return wrapping.replace_expression(spot, given[0], text), True, ""
+
+
+def _chosen(spot: Spot, statement: ast.If | ast.While | ast.For, keras: str) -> tuple[Edit | None, bool, str]:
+    """`if b > 0: b = b * 2` as keras.ops.where; words for what Python cannot decide before there is data."""
+    word = {ast.If: "if", ast.While: "while", ast.For: "for"}[type(statement)]
+    advice = f"Put the `{word}` into the call of a layer, with tf.cond, tf.where or tf.map_fn for it."
+    taken = assigned(statement.body) if isinstance(statement, ast.If) else None
+    other = assigned(statement.orelse) if isinstance(statement, ast.If) else None
+    if taken is None or (statement.orelse and (other is None or other[0] != taken[0])):
+        return None, True, advice
+    (name, value), source = taken, spot.source
+    blanks = indent_of(source.lines[statement.lineno - 1])
+    test = statement.test  # type: ignore[union-attr]
+    given = ", ".join([source.text(test), source.text(value), source.text(other[1]) if other is not None else name])
+    line = f"{blanks}{name} = {keras}.ops.where({given})"
+    return Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (line,)), False, ""
+
+
+def _taken_apart(spot: Spot, statement: ast.stmt) -> bool:
+    """Whether the program takes the one element out of the list that a call with Tout=[...] gives."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    named = {one.id for one in targets if isinstance(one, ast.Name)}
+    return any(isinstance(one, (ast.List, ast.Tuple)) for one in targets) or any(
+        isinstance(one, ast.Subscript) and dotted(one.value) in named
+        and isinstance(one.slice, ast.Constant) and one.slice.value == 0
+        for one in ast.walk(spot.function or spot.source.tree)
+    )  # fmt: skip
+
+
+def _returns_nothing(call: ast.Call) -> bool:
+    """Whether `Tout` is an empty list: the call is there for what it does."""
+    tout = argument(call, 2, "Tout")
+    return isinstance(tout, (ast.List, ast.Tuple)) and not tout.elts
+
+
+def _passed_on(spot: Spot, statement: ast.stmt, call: ast.Call, inputs: list[str], keras: str) -> Edit | None:
+    """A layer that calls it and returns its input, for the next line that reads this input."""
+    source, name = spot.source, inputs[0]
+    block = getattr(source.parent(statement), "body", [])
+    after = block[block.index(statement) + 1 :] if statement in block else []
+    uses = [
+        (one, [part for part in ast.walk(one) if isinstance(part, ast.Name) and part.id == name
+               and isinstance(part.ctx, ast.Load)])
+        for one in after
+    ]  # fmt: skip
+    uses = [(one, found) for one, found in uses if found]
+    if not isinstance(statement, ast.Expr) or len(inputs) != 1 or not name.isidentifier() or not uses:
+        return None
+    reader, found = uses[0]
+    last = reader.end_lineno or reader.lineno
+    owner = source.parent(found[0])
+    if len(found) != 1 or hasattr(reader, "body") or last - statement.lineno > _NEAR or not isinstance(owner, ast.Call):
+        return None
+    new = f"passed_on = {keras}.layers.Lambda(lambda {name}: [{source.text(call)}, {name}][1])({name})"
+    lines = source.spliced({statement.value: new, found[0]: "passed_on"}, statement.lineno, last)
+    return Edit(spot.file, statement.lineno, last, lines)
+
+
+def _in_lambda(keras: str, inputs: list[str], text: str) -> str:
+    """An expression of tensors as a Lambda layer."""
+    if len(inputs) == 1:
+        return f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
+    listed = ", ".join(inputs)
+    return f"{keras}.layers.Lambda(lambda both: (lambda {listed}: {text})(*both))([{listed}])"
+
+
+def _said_shape(spot: Spot, statement: ast.stmt) -> tuple[ast.stmt, ast.expr] | None:
+    """`y.set_shape(...)` behind `y = tf.py_function(...)`, and the shape in it: a Keras tensor has no set_shape."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    block = getattr(spot.source.parent(statement), "body", [])
+    after = block[block.index(statement) + 1 :][:1] if statement in block else []
+    value = after[0].value if after and isinstance(after[0], ast.Expr) else None
+    if not isinstance(target, ast.Name) or not isinstance(value, ast.Call) or len(value.args) != 1:
+        return None
+    return (after[0], value.args[0]) if dotted(value.func) == f"{target.id}.set_shape" else None
+
+
+def _of_zeros(call: ast.Call, spot: Spot, inputs: list[str]) -> str:
+    """The shape of what the body gives for one sample of zeros, as an expression; empty where sizes are open."""
+    function, inp = argument(call, 0, "func"), argument(call, 1, "inp")
+    open_ = any(None in (shape_of(spot.value(one)) or ())[1:] for one in inputs)
+    if not dotted(function) or not isinstance(inp, (ast.List, ast.Tuple)):
+        return ""
+    if [spot.source.text(one) for one in inp.elts] != inputs or open_:
+        return ""
+    tf, end = alias(spot, "tensorflow"), "" if dotted(call.func).rpartition(".")[2] == "py_function" else ".numpy()"
+    zeros = [f"{tf}.zeros([1, *{one}.shape[1:]], {one}.dtype){end}" for one in inputs]
+    return f"[None, *{dotted(function)}({', '.join(zeros)}).shape[1:]]"
+
+
+def _layer(call: ast.Call, spot: Spot) -> bool:
+    return root_is(call.func, spot, "keras") or ".layers." in dotted(call.func) or isinstance(call.func, ast.Call)
+
+
+def _holds(node: ast.AST, other: ast.AST) -> bool:
+    return any(one is other for one in ast.walk(node))

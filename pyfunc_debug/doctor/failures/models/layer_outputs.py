@@ -1,0 +1,93 @@
+"""A Keras tensor asked for its value, `layer.output.numpy()`: only a model that is given data has values."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.pastes.traced_text import RULE
+from pyfunc_debug.doctor.failures.reading.dtypes import assignments
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras, keras_name, lookup, root_is
+
+_ASKS = ("array", "asarray", "eval", "get_value", "convert_to_numpy", "float", "int")
+_OUTPUTS = ("output", "outputs")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if the line asks a Keras tensor for a value, with the model that has it where that is known."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or situation.body or "KerasTensor" not in situation.message:
+        return None
+    value = wrapping.value_here(spot, statement)
+    asked = [one for one in calls(value) if _of(one, spot) is not None] if value is not None else []
+    if not asked:
+        return None
+    tensor, keras = _of(asked[0], spot), keras_name(spot)
+    assert tensor is not None
+    code = short(spot.source.text(statement).split("\n")[0], 44)
+    what = short(spot.source.text(tensor), 36)
+    cause = (
+        f"`{code}` asks {what} for its value. It is a Keras tensor: it describes what the model will compute, and has "
+        "no value before a model is given data."
+    )
+    model, made = _model(tensor, spot)
+    if not model:
+        first = "inputs" if "inputs" not in spot.variables else dotted(tensor) or "x"
+        advice = f"keras.Model({first}, {what}).predict(data) has it, once the model is built."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+    inner = f"{keras}.Model({model}.inputs, {made})"
+    data = _data(spot)
+    if not data:
+        return Explanation(RULE, spot.file, spot.line, cause, None, f"{inner}.predict(data) has it.")
+    new = f"{inner}.predict({data}, verbose=0)"
+    return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, asked[0], new))
+
+
+def _of(call: ast.Call, spot: Spot) -> ast.expr | None:
+    """The Keras tensor that a call asks for its value."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and not call.args:
+        return call.func.value if _is_tensor(call.func.value, spot) else None
+    name = dotted(call.func).rpartition(".")[2]
+    own = not isinstance(call.func, ast.Attribute) or any(
+        root_is(call.func, spot, one) for one in ("numpy", "keras", "tensorflow")
+    )
+    given = call.args[0] if name in _ASKS and own and len(call.args) == 1 else None
+    return given if given is not None and _is_tensor(given, spot) else None
+
+
+def _is_tensor(node: ast.expr, spot: Spot) -> bool:
+    return is_keras(lookup(node, spot)) or (isinstance(node, ast.Attribute) and node.attr in _OUTPUTS)
+
+
+def _model(tensor: ast.expr, spot: Spot) -> tuple[str, str]:
+    """The text of the model whose layer's output it is, and of the output."""
+    if isinstance(tensor, ast.Name):
+        own = assignments(spot.function) if spot.function is not None else {}
+        made = own.get(tensor.id) or assignments(spot.source.tree).get(tensor.id)
+        if not isinstance(made, ast.Attribute):
+            return "", ""
+        return _model(made, spot)[0], tensor.id
+    node: ast.expr = tensor
+    if not isinstance(node, ast.Attribute) or node.attr not in _OUTPUTS:
+        return "", ""
+    node = node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_layer":
+        node = node.func.value
+    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "layers":
+        node = node.value.value
+    return dotted(node), spot.source.text(tensor)
+
+
+def _data(spot: Spot) -> str:
+    """What the program fits or asks a model with, by a name that the line knows."""
+    for method in ("predict", "fit", "evaluate"):
+        for one in calls(spot.source.tree):
+            if isinstance(one.func, ast.Attribute) and one.func.attr == method and one.args:
+                name = dotted(one.args[0])
+                if name.isidentifier() and spot.value(name) is not None:
+                    return name
+    return ""

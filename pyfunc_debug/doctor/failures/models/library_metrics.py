@@ -1,0 +1,144 @@
+"""A function of another library, such as sklearn's, given to `compile` as it is: it got symbolic tensors."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from types import CodeType
+from typing import Any
+
+from pyfunc_debug.doctor.failures.gradients.score_losses import soft_lines
+from pyfunc_debug.doctor.failures.models.keras_calls import given
+from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, keras_name, shape_of
+
+RULE = "symbolic-value"
+_OWN = ("tensorflow", "keras", "tf_keras")
+_KINDS = ("NotImplementedError", "TypeError", "ValueError", "AttributeError", "OperatorNotAllowedInGraphError")
+_WANTED = re.compile(r"symbolic|SymbolicTensor|to a NumPy|<tf\.Tensor '")
+"""What is said where a value was wanted and a tensor was there."""
+_OF_LABELS = {
+    "accuracy_score", "balanced_accuracy_score", "f1_score", "fbeta_score", "precision_score", "recall_score",
+    "jaccard_score", "cohen_kappa_score", "matthews_corrcoef", "hamming_loss", "zero_one_loss",
+}  # fmt: skip
+"""Of sklearn's, those that take classes, not their probabilities."""
+_PAIRS = {"pearsonr", "spearmanr", "kendalltau"}
+"""Of scipy's, those that give a number of two vectors, and with it how sure it is."""
+_LOSSES = {
+    "mean_squared_error": "mse", "mean_absolute_error": "mae", "log_loss": "binary_crossentropy",
+    "mean_absolute_percentage_error": "mape", "mean_squared_log_error": "msle", "hinge_loss": "hinge",
+}  # fmt: skip
+"""Keras' names for losses that sklearn has, too."""
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a function that `compile` was given, and that another library has, failed on a tensor."""
+    spot = situation.last
+    if spot is None or situation.body or situation.kind not in _KINDS or not _WANTED.search(situation.message):
+        return None
+    ran = {frame.f_code for frame in frames(situation.inner.__traceback__)}
+    found = [(one, value) for one in given(spot) if (value := _foreign(one, spot)) is not None and _codes(value) & ran]
+    held = _tensors(situation, found[0][1]) if len(found) == 1 else {}
+    if not held:
+        return None
+    expression, value = found[0]
+    name = dotted(expression)
+    package = value.__module__.partition(".")[0]
+    cause = (
+        f"{name} is {package}'s: it needs values, and Keras called it once, while it traced the model, on "
+        f"{'symbols' if len(held) > 1 else 'a symbol'} without values."
+    )
+    if not _is_loss(expression, spot):
+        cause += " A py_function calls it on each batch."
+        return Explanation(RULE, spot.file, expression.lineno, cause, _as_metric(expression, value, spot, held))
+    cause += " A loss needs a gradient: TensorFlow's ops have one."
+    known = _LOSSES.get(value.__name__)
+    soft = _soft(expression, value, spot, held) if known is None else None
+    if soft is not None:
+        cause += " This is close to it, of probabilities."
+        return Explanation(RULE, spot.file, expression.lineno, cause, soft, "", "likely")
+    if known is None:
+        return Explanation(RULE, spot.file, expression.lineno, cause, None, "Write it with TensorFlow's ops.")
+    edit = wrapping.replace_expression(spot, expression, f'"{known}"')
+    return Explanation(RULE, spot.file, expression.lineno, cause, edit)
+
+
+def _soft(expression: ast.expr, value: Any, spot: Spot, held: dict[str, Any]) -> Edit | None:
+    """A loss that is one less the score, of probabilities, above the call of `compile` that is given the score."""
+    statement = spot.source.statement(expression.lineno)
+    inputs = ["y_true", "y_pred"]
+    lines = soft_lines(value.__name__, inputs, spot, (held["y_true"], held["y_pred"]), "") if len(held) == 2 else None
+    name = f"soft_{value.__name__}"
+    if lines is None or statement is None or name in spot.module:
+        return None
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    blanks = indent_of(spot.source.lines[first - 1])
+    made = (f"{blanks}def {name}(y_true, y_pred):", *(f"{blanks}    {one}" for one in lines))
+    return Edit(spot.file, first, last, (*made, *spot.source.spliced({expression: name}, first, last)))
+
+
+def _as_metric(expression: ast.expr, value: Any, spot: Spot, held: dict[str, Any]) -> Edit | None:
+    tf, name = alias(spot, "tensorflow"), dotted(expression)
+    body = name
+    if value.__name__ in _OF_LABELS and value.__module__.startswith("sklearn"):
+        sides = []
+        for one in ("y_true", "y_pred"):
+            shape = shape_of(held.get(one))
+            many = bool(shape) and shape is not None and len(shape) > 1 and (shape[-1] or 0) > 1
+            sides.append(f"{one[2:]}.numpy().{'argmax(-1)' if many else 'round()'}")
+        body = f"lambda true, pred: {name}({', '.join(sides)})"
+    if value.__name__ in _PAIRS:
+        body = f"lambda true, pred: {name}(true.numpy().ravel(), pred.numpy().ravel())[0]"
+    whole = f"{tf}.reshape({tf}.py_function({body}, [y_true, y_pred], {tf}.float32), [-1])"
+    keras = keras_name(spot)
+    new = f'{keras}.metrics.MeanMetricWrapper(lambda y_true, y_pred: {whole}, "{name.rpartition(".")[2]}")'
+    return wrapping.replace_expression(spot, expression, new)
+
+
+def _foreign(expression: ast.expr, spot: Spot) -> Any:
+    """The function of another library that a name stands for; None for any other expression."""
+    if isinstance(expression, ast.Name):
+        value = spot.value(expression.id)
+    elif isinstance(expression, ast.Attribute) and isinstance(expression.value, ast.Name):
+        owner = spot.value(expression.value.id)
+        value = vars(owner).get(expression.attr) if inspect.ismodule(owner) else None
+    else:
+        return None
+    module = str(getattr(value, "__module__", "")).partition(".")[0]
+    own = module in ("", "__main__", *_OWN) or not inspect.isfunction(value)
+    return None if own or value.__code__.co_filename == spot.file or spot.module.get("__name__") == module else value
+
+
+def _codes(function: Any) -> set[CodeType]:
+    """The code of a function, and of those that it wraps."""
+    found: set[CodeType] = set()
+    while inspect.isfunction(function):
+        found.add(function.__code__)
+        function = getattr(function, "__wrapped__", None)
+    return found
+
+
+def _tensors(situation: Situation, function: Any) -> dict[str, Any]:
+    """`y_true` and `y_pred` as the function got them, where they are symbolic."""
+    found: dict[str, Any] = {}
+    codes = _codes(function)
+    for frame in frames(situation.inner.__traceback__):
+        if frame.f_code not in codes:
+            continue
+        given = [frame.f_locals.get(name) for name in frame.f_code.co_varnames[: frame.f_code.co_argcount]]
+        given += frame.f_locals.get("args", ()) if not given else ()
+        found |= {name: value for name, value in zip(("y_true", "y_pred"), given) if is_symbolic(value)}
+    return found
+
+
+def _is_loss(expression: ast.expr, spot: Spot) -> bool:
+    for call in calls(spot.source.tree):
+        if dotted(call.func).endswith("compile"):
+            named = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "loss")]
+            if any(part is expression for one in named for part in ast.walk(one)):
+                return True
+    return False

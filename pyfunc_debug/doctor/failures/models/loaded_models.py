@@ -1,0 +1,101 @@
+"""`load_model` does not find a class or function of the user's, or refuses a lambda that a file holds."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
+from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name
+
+RULE = "saved-classes"
+_LOST = re.compile(r"Could not locate (class|function) '(\w+)'|Unknown (?:layer|loss|metric|object):? '?(\w+)'?")
+_UNSAFE = re.compile(r"deserialization of a `Lambda` layer whose `function` is a Python lambda")
+_LOADS = ("load_model", "model_from_json", "clone_model")
+_BASES = ("Layer", "Model", "Loss", "Metric", "LearningRateSchedule", "Initializer", "Regularizer", "Constraint")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a model was loaded without what it is made of."""
+    lost, unsafe = _LOST.search(situation.message), _UNSAFE.search(situation.message)
+    spot = next((one for one in reversed(situation.spots) if _load(one) is not None), None)
+    call = _load(spot) if spot is not None else None
+    if spot is None or call is None or not (lost or unsafe):
+        return None
+    named = _named(spot) if lost is None else None
+    if named is not None:
+        cause = (
+            "The file holds the code of a Python lambda, without the names of this file that it reads: loaded, it "
+            "would not find them. Keras saves a function that is registered by its name."
+        )
+        return Explanation(RULE, spot.file, call.lineno, cause, named)
+    if lost is None:
+        cause = (
+            "The file holds a Python lambda of a Lambda layer: loading runs it, and Keras does so only for files that "
+            "you say you trust. A layer of your own (keras.layers.Layer) needs no such leave."
+        )
+        return _with(spot, call, "safe_mode=False", cause, "Load it with safe_mode=False.")
+    name, kind = lost[2] or lost[3], lost[1] or "class"
+    if name not in spot.variables and name not in spot.module:
+        return None
+    also = [one for one in _own_classes(spot) if one != name] if kind == "class" else []
+    given = ", ".join(f'"{one}": {one}' for one in (name, *also))
+    cause = (
+        f"The file names the {kind} {name}, and Keras knows classes and functions of yours only if they are given at "
+        "load, or registered (@keras.utils.register_keras_serializable()) before the model is saved."
+    )
+    return _with(spot, call, f"custom_objects={{{given}}}", cause, f"Load it with custom_objects={{{given}}}.")
+
+
+def _named(spot: Spot) -> Edit | None:
+    """`Lambda(lambda t: clean(t))` as a Lambda of a registered function, where the lambda reads names of the file."""
+    found = [
+        (call, call.args[0]) for call in calls(spot.source.tree)
+        if dotted(call.func).rpartition(".")[2] == "Lambda" and call.args and isinstance(call.args[0], ast.Lambda)
+    ]  # fmt: skip
+    reading = [(call, one) for call, one in found if any(name in spot.module for name in names(one))]
+    if len(reading) != 1 or len(found) != 1:
+        return None
+    one, source = reading[0][1], spot.source
+    statement = source.statement(one.lineno)
+    if statement is None or hasattr(statement, "body") or "in_lambda" in names(source.tree):
+        return None
+    blanks, first = indent_of(source.lines[statement.lineno - 1]), statement.lineno
+    last = statement.end_lineno or statement.lineno
+    listed = ", ".join(part.arg for part in one.args.args)
+    lines = (
+        f"{blanks}@{keras_name(spot)}.utils.register_keras_serializable()",
+        f"{blanks}def in_lambda({listed}):",
+        f"{blanks}    return {source.text(one.body)}",
+        *source.spliced({one: "in_lambda"}, first, last),
+    )
+    return Edit(spot.file, first, last, lines)
+
+
+def _load(spot: Spot | None) -> ast.Call | None:
+    """The call in a frame's line that loads a model."""
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    found = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] in _LOADS] if statement else []
+    return found[0] if len(found) == 1 else None
+
+
+def _own_classes(spot: Spot) -> list[str]:
+    """The file's classes that a model may be made of."""
+    return [
+        one.name for one in spot.source.tree.body
+        if isinstance(one, ast.ClassDef) and one.name in spot.module
+        and any(dotted(base).endswith(_BASES) for base in one.bases)
+    ]  # fmt: skip
+
+
+def _with(spot: Spot, call: ast.Call, keyword: str, cause: str, advice: str) -> Explanation:
+    """The call with one keyword more."""
+    name, text = keyword.partition("=")[0], spot.source.text(call)
+    edit = None
+    if name not in [one.arg for one in call.keywords]:
+        comma = "" if text.endswith("()") else ", "
+        found = spot.source.replaced({call: f"{text[:-1].rstrip().rstrip(',')}{comma}{keyword})"})
+        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else advice)

@@ -1,0 +1,194 @@
+"""A loss that reads tensors of the model it trains by its closure: Keras hands it `y_true` and `y_pred` only."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, parameters
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras, is_symbolic, keras_name
+
+RULE = "symbolic-value"
+_FARTHEST = 24
+"""Lines from the loss to `compile` that one paste changes."""
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A call of `compile`, the loss in it, and the name of the model."""
+
+    statement: ast.stmt
+    loss: ast.expr
+    model: str
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a loss that Keras traced computes with a KerasTensor."""
+    spot = situation.last
+    function = spot.function if spot is not None else None
+    if spot is None or situation.body or wrapping.entry(situation)[1] != "Keras" or "KerasTensor" not in (
+        f"{situation.message}"
+    ):  # fmt: skip
+        return None
+    if not isinstance(function, ast.FunctionDef) or situation.spots[wrapping.entry(situation)[0]] is not spot:
+        return None
+    given = parameters(function)
+    first = list(map(spot.value, given[:2]))
+    if len(first) < 2 or not all(is_symbolic(value) and not is_keras(value) for value in first):
+        return None
+    bound = [name for name in given[2:] if is_keras(spot.value(name))]
+    if bound:
+        return _bound(situation, spot, function, bound)
+    kept = [name for name in _read(function) if name not in given and is_keras(spot.value(name))]
+    compiled = _compiled(spot, function)
+    if not kept or compiled is None:
+        return None
+    owner = _model(situation, compiled.model)
+    edit = _edit(spot, function, kept, compiled) if owner is not None else None
+    one = len(kept) == 1
+    cause = (
+        f"{function.name} reads {' and '.join(kept)}, which describe{'s' * one} the model and "
+        f"{'has' if one else 'have'} no value: Keras gives a loss {' and '.join(given)} only."
+    )
+    if edit is not None:
+        cause += f" Below, compute_loss computes {'it' if one else 'them'} for each batch, before the loss."
+        return Explanation(RULE, spot.file, spot.line, cause, edit)
+    advice = f"Compute the loss in the model's compute_loss(x, y, y_pred, ...): it has the inputs x of {'it' * one}"
+    return Explanation(RULE, spot.file, spot.line, cause, None, f"{advice.rstrip(' of')}, too.")
+
+
+def _bound(situation: Situation, spot: Spot, function: ast.FunctionDef, bound: list[str]) -> Explanation | None:
+    """A loss that functools.partial gave a tensor of the model."""
+    one, given = len(bound) == 1, parameters(function)
+    cause = (
+        f"{function.name} got {' and '.join(bound)}, which describe{'s' * one} the model and "
+        f"{'has' if one else 'have'} no value: Keras gives a loss {given[0]} and {given[1]} only."
+    )
+    edit = None
+    for outer in situation.spots[:-1]:
+        named = {
+            name: key for name in bound for key, value in {**outer.module, **outer.variables}.items()
+            if value is spot.value(name)
+        }  # fmt: skip
+        compiled = [
+            one for one in calls(outer.source.tree)
+            if isinstance(one.func, ast.Attribute) and one.func.attr == "compile" and "." not in dotted(one.func.value)
+        ]  # fmt: skip
+        losses = [
+            one for call in compiled
+            for part in (*call.args[1:2], *(word.value for word in call.keywords if word.arg == "loss"))
+            for one in ast.walk(part)
+            if isinstance(one, ast.Name) and _is_partial_of(outer.value(one.id), function.name)
+        ]  # fmt: skip
+        if len(named) != len(bound) or len(compiled) != 1 or len(losses) != 1:
+            continue
+        model = dotted(compiled[0].func).rpartition(".")[0]
+        statement = outer.source.statement(compiled[0].lineno)
+        if statement is None or _model(situation, model) is None or "now" in names(outer.source.tree):
+            return None
+        words = ", ".join(f"{name}=now[{place}]" for place, name in enumerate(bound))
+        new = f"lambda {given[0]}, {given[1]}: {losses[0].id}({given[0]}, {given[1]}, {words})"
+        first, last = statement.lineno, statement.end_lineno or statement.lineno
+        held = _held(outer, statement, [named[name] for name in bound], model)
+        edit = Edit(outer.file, first, last, (*held, *outer.source.spliced({losses[0]: new}, first, last)))
+        cause += f" Below, compute_loss computes {'it' if one else 'them'} for each batch, before the loss."
+        break
+    advice = (
+        "" if edit is not None else "Compute it in the model's compute_loss(x, y, y_pred, ...): it has the inputs x."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _is_partial_of(value: Any, name: str) -> bool:
+    return isinstance(value, functools.partial) and getattr(value.func, "__name__", "") == name
+
+
+def _held(spot: Spot, statement: ast.stmt, kept: list[str], model: str) -> tuple[str, ...]:
+    """Lines after which the list `now` holds the tensors of the batch that a model is trained on."""
+    keras, blanks = f"{keras_name(spot)}.Model", indent_of(spot.source.lines[statement.lineno - 1])
+    outputs = f"{keras}({model}.input, [{', '.join(kept)}])(x)"
+    if len(kept) == 1:  # Keras gives one output as it is
+        outputs = f"[{keras}({model}.input, {kept[0]})(x)]"
+    return (
+        f"{blanks}now = []  # {' and '.join(kept)} of the batch",
+        f"{blanks}def compute_loss(x, *given, **words):",
+        f"{blanks}    now[:] = {outputs}",
+        f"{blanks}    return {keras}.compute_loss({model}, x, *given, **words)",
+        f"{blanks}{model}.compute_loss = compute_loss",
+    )
+
+
+def _read(function: ast.FunctionDef) -> list[str]:
+    found = [name for one in function.body for name in names(one)]
+    return list(dict.fromkeys(found))
+
+
+def _compiled(spot: Spot, function: ast.FunctionDef) -> _Compiled | None:
+    """The one `model.compile(loss=...)` of the file that is given the function, or what makes it."""
+    outer = next((one for one in spot.source.around(function) if isinstance(one, ast.FunctionDef)), None)
+    found: list[_Compiled] = []
+    for call in calls(spot.source.tree):
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile":
+            continue
+        loss = next((one.value for one in call.keywords if one.arg == "loss"), None) or next(iter(call.args[1:2]), None)
+        statement = spot.source.statement(call.lineno)
+        made = dotted(loss.func) if isinstance(loss, ast.Call) else ""
+        plain = isinstance(loss, ast.Name) and loss.id == function.name
+        if loss is None or statement is None or not isinstance(call.func.value, ast.Name):
+            continue
+        if plain or (outer is not None and made == outer.name):
+            found.append(_Compiled(statement, loss, call.func.value.id))
+    return found[0] if len(found) == 1 else None
+
+
+def _model(situation: Situation, name: str) -> Any:
+    """The Functional model of a name, whose way to compute a loss is Keras' own."""
+    for spot in situation.spots:
+        value = spot.value(name)
+        kinds = [one.__name__ for one in type(value).__mro__]
+        if "Functional" in kinds:
+            own = type(value).__module__.partition(".")[0] in ("keras", "tf_keras")
+            return value if own else None
+    return _built(situation, name)
+
+
+def _built(situation: Situation, name: str) -> Any:
+    """The model that is trained, where the name that it was compiled by is none of a frame that is left."""
+    for spot in situation.spots:
+        for value in (*spot.variables.values(), *spot.module.values()):
+            kind = type(value)
+            if kind.__name__ == "Functional" and kind.__module__.partition(".")[0] == "keras":
+                return value
+    return None
+
+
+def _edit(spot: Spot, function: ast.FunctionDef, kept: list[str], compiled: _Compiled) -> Edit | None:
+    source, loss = spot.source, compiled.loss
+    model, statement = compiled.model, compiled.statement
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    if isinstance(loss, ast.Call):  # what makes the loss is given the tensors
+        kept = [dotted(one) for one in loss.args if dotted(one)]
+        if loss.keywords or len(kept) != len(loss.args) or not kept:
+            return None
+        listed = ", ".join(parameters(function))
+        pieces: dict[ast.expr, str] = {loss: f"lambda {listed}: {dotted(loss.func)}(*now)({listed})"}
+    else:
+        pieces = {}
+    if any(not name.isidentifier() for name in kept) or "now" in {*names(source.tree), *kept}:
+        return None
+    held = _held(spot, statement, kept, model)
+    if isinstance(loss, ast.Call):
+        return Edit(spot.file, first, last, (*held, *source.spliced(pieces, first, last)))
+    begins = function.body[0]
+    if not function.lineno < begins.lineno < first or first - begins.lineno > _FARTHEST:
+        return None
+    inside = indent_of(source.lines[begins.lineno - 1])
+    target = ", ".join(kept) + ("," if len(kept) == 1 else "")
+    between = source.lines[begins.lineno - 1 : first - 1]
+    lines = (f"{inside}{target} = now", *between, *held, *source.lines[first - 1 : last])
+    return Edit(spot.file, begins.lineno, last, lines)

@@ -1,0 +1,153 @@
+"""A graph from a file that calls a Python function of the process that saved it: this one has none of that name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
+from pyfunc_debug.program.frames import is_installed, is_user
+
+RULE = "serialization"
+_SAID = re.compile(r"Could not find callback with key=(pyfunc_(\d+))|callback (pyfunc_(\d+)) is not found")
+_NODE = re.compile(r"\{\{node ([^}]+)\}\}")
+_LOADS = ("load", "load_model", "import_graph_def", "import_meta_graph", "TFSMLayer")
+_OTHERS = ("np", "numpy", "json", "pickle", "yaml", "torch", "joblib", "toml")
+"""Modules whose `load` is of something else."""
+_UNKNOWN = "body"
+_MOST = 3
+"""Inputs or results of a node that are written out."""
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if the registry did not have a node's function."""
+    text, spot = str(situation.error), situation.last
+    found = _SAID.search(text)
+    if spot is None or found is None:
+        return None
+    token, number = found[1] or found[3], int(found[2] or found[4])
+    known = situation.rows("SELECT 1 FROM node WHERE token = ? AND file IS NOT NULL", (token,))
+    if known:
+        return None
+    node = _NODE.search(text)
+    name = f" ({node[1]})" if node is not None else ""
+    cause = (
+        f"This graph comes from a file with a py_function in it{name}. A file holds of its Python only the name "
+        f"{token}, and only the process that saved it has a function of that name."
+    )
+    return (
+        _between(situation, spot, cause)
+        or _registered(situation, cause, token, number)
+        or Explanation(
+            RULE, spot.file, spot.line, cause, None,
+            "Where it is saved: write what it does with TensorFlow's ops and save again, or save up to its inputs, "
+            "return these, and call the Python function here on them.",
+        )
+    )  # fmt: skip
+
+
+def _between(situation: Situation, spot: Spot, cause: str) -> Explanation | None:
+    """A session's run in two: what the node was given is fetched, and what its function makes of it is fed."""
+    op = getattr(situation.error, "op", None)
+    given, made = ([one.name for one in getattr(op, part, ())] for part in ("inputs", "outputs"))
+    statement = spot.source.statement(spot.line)
+    if statement is None or hasattr(statement, "body") or not 0 < len(given) <= _MOST or not 0 < len(made) <= _MOST:
+        return None
+    runs = [
+        one for one in calls(statement)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "run" and argument(one, 0, "fetches") is not None
+    ]  # fmt: skip
+    if len(runs) != 1:
+        return None
+    run, source = runs[0], spot.source
+    fed, fetches = argument(run, 1, "feed_dict"), argument(run, 0, "fetches")
+    assert fetches is not None
+    session, before = source.text(run.func), "" if fed is None else f", feed_dict={source.text(fed)}"
+    function = _function(spot, len(given))
+    body = function or _UNKNOWN
+    one = len(given) == 1
+    what = f'"{given[0]}"' if one else f"[{', '.join(f'{name!r}' for name in given)}]".replace("'", '"')
+    called = f"{body}({'given' if one else '*given'})"
+    into = {made[0]: called} if len(made) == 1 else {name: f"made[{place}]" for place, name in enumerate(made)}
+    feeds = ", ".join(f'"{name}": {text}' for name, text in into.items())
+    if isinstance(fed, ast.Dict):
+        feeds = ", ".join([*_entries(source.text(fed)), feeds])
+    elif fed is not None and not (isinstance(fed, ast.Constant) and fed.value is None):
+        feeds = f"**{source.text(fed)}, {feeds}"
+    placed = source.replaced({run: f"{session}({source.text(fetches)}, feed_dict={{{feeds}}})"})
+    if placed is None or placed[0] != statement.lineno:
+        return None
+    blanks = indent_of(source.lines[statement.lineno - 1])
+    lines = [f"{blanks}given = {session}({what}{before})"]
+    lines += [] if len(made) == 1 else [f"{blanks}made = {called}"]
+    advice = f"Fetch what the node was given, call the function here, and feed what it returns. {_who(function)}"
+    edit = Edit(spot.file, placed[0], placed[1], (*lines, placed[2]))
+    return Explanation(RULE, spot.file, spot.line, cause, edit, advice, "measured" if function is None else "likely")
+
+
+def _entries(text: str) -> list[str]:
+    """What stands in a dict's braces."""
+    inside = text[1:-1].strip().rstrip(",")
+    return [inside] if inside else []
+
+
+def _registered(situation: Situation, cause: str, token: str, number: int) -> Explanation | None:
+    """The function under the name that the file holds: names are given in the order in which they are asked for."""
+    kinds = situation.rows("SELECT kind FROM node WHERE token = ?", (token,))
+    later = situation.rows("SELECT 1 FROM node WHERE file IS NOT NULL")
+    if not kinds or kinds[0][0] == "py_function" or later:  # a py_function's results are converted as it was made
+        return None
+    for spot in reversed(situation.spots):
+        loads = [
+            one for one in calls(spot.source.tree)
+            if dotted(one.func).rpartition(".")[2] in _LOADS and dotted(one.func).partition(".")[0] not in _OTHERS
+        ]  # fmt: skip
+        statement = spot.source.statement(loads[0].lineno) if len(loads) == 1 else None
+        if statement is None or hasattr(statement, "body") or spot.source.function(statement.lineno) is not None:
+            continue
+        function, tf = _function(spot, None), alias(spot, "tensorflow")
+        count = "" if number == 0 else f"for _ in range({number + 1}): "
+        lines = (
+            f"with {tf}.Graph().as_default():  # functions get the names pyfunc_0, pyfunc_1, ... as they are made",
+            f"    {count}{tf}.numpy_function({function or _UNKNOWN}, [0.0], {tf}.float32)  # {token}, as in the file",
+        )
+        edit = Edit(spot.file, statement.lineno, statement.lineno - 1, lines)
+        advice = (
+            f"Give the function that name before anything else makes one. {_who(function)} Where no Python runs, as in "
+            "a server, save again with TensorFlow's ops in its place."
+        )
+        return Explanation(RULE, spot.file, spot.line, cause, edit, advice, "likely")
+    return None
+
+
+def _who(function: str | None) -> str:
+    if function is not None:
+        return f"{function} is taken for it: nothing else here calls it."
+    return f"{_UNKNOWN} is that function: import it from the program that saved the graph."
+
+
+def _function(spot: Spot, count: int | None) -> str | None:
+    """The one function of the user's that nothing in the file calls, and that takes as many inputs; None for none."""
+    read = {one.id for one in ast.walk(spot.source.tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    found: Sequence[str] = [
+        name for name, value in spot.module.items()
+        if name not in read and _of_user(value) and (count is None or _takes(value, count))
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else None
+
+
+def _of_user(value: Any) -> bool:
+    file = value.__code__.co_filename if isinstance(value, FunctionType) else ""
+    return bool(file) and is_user(file) and not is_installed(file)
+
+
+def _takes(function: FunctionType, count: int) -> bool:
+    code = function.__code__
+    return code.co_argcount - len(function.__defaults__ or ()) <= count <= code.co_argcount

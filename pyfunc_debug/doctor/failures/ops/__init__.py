@@ -1,0 +1,1 @@
+"""Python, NumPy, SciPy and OpenCV written in TensorFlow's ops."""

@@ -1,0 +1,1 @@
+"""The user's code run beside the same code in TensorFlow's ops, value by value."""

@@ -1,0 +1,75 @@
+"""The import that a paste needs beside its lines, where the program has it not: one that imports Keras only."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.source import Source, indent_of, read
+
+_MODULES = {"tf": "tensorflow", "np": "numpy"}
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
+    """The explanation whose paste begins with the imports that it lacks. In a notebook another cell may have them."""
+    edit = explanation.edit
+    source = read(edit.file) if edit is not None else None
+    if edit is None or source is None or not edit.lines:
+        return explanation
+    there = [spot for spot in situation.spots if spot.file == edit.file] or situation.spots
+    missing = [
+        f"import {module} as {name}" for name, module in _MODULES.items()
+        if re.search(rf"(?<![\w.]){name}\.", "\n".join(edit.lines)) and not _bound(source, name, edit.first)
+        and not any(name in spot.module for spot in there)
+    ]  # fmt: skip
+    if not missing:
+        return explanation
+    edit = _from_its_statement(source, edit)
+    if not _begins_statement(source, edit):
+        return dataclasses.replace(explanation, advice=f"It needs: {'; '.join(missing)}.")
+    blanks = indent_of(edit.lines[0])
+    lines = (*(f"{blanks}{one}" for one in missing), *edit.lines)
+    if _is_method(source, edit):  # a name of a class is none of its methods'
+        lines = (edit.lines[0], *(f"{blanks}    {one}" for one in missing), *edit.lines[1:])
+    return dataclasses.replace(explanation, edit=dataclasses.replace(edit, lines=lines))
+
+
+def _from_its_statement(source: Source, edit: Edit) -> Edit:
+    """The edit with the lines of its statement above it, where it begins inside one that only does something."""
+    statement = source.statement(edit.first)
+    inside = statement is not None and statement.lineno < edit.first <= edit.last and not hasattr(statement, "body")
+    if statement is None or not inside:
+        return edit
+    lines = (*source.lines[statement.lineno - 1 : edit.first - 1], *edit.lines)
+    return dataclasses.replace(edit, first=statement.lineno, lines=lines)
+
+
+def _bound(source: Source, name: str, line: int) -> bool:
+    """Whether the file gives a name a meaning that a line has, or a star may."""
+    for one in ast.walk(source.tree):
+        inside = next((each for each in source.around(one) if isinstance(each, _FUNCTIONS)), None)
+        if inside is not None and not inside.lineno < line <= (inside.end_lineno or line):
+            continue  # a name of another function's own
+        imported = one.names if isinstance(one, (ast.Import, ast.ImportFrom)) else []
+        if any((alias.asname or alias.name) in (name, "*") for alias in imported):
+            return True
+        stored = isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id == name
+        if stored or (isinstance(one, ast.arg) and one.arg == name):
+            return True
+    return not source.tree.body
+
+
+def _is_method(source: Source, edit: Edit) -> bool:
+    statement = source.statement(edit.first)
+    return isinstance(statement, ast.FunctionDef) and isinstance(source.parent(statement), ast.ClassDef)
+
+
+def _begins_statement(source: Source, edit: Edit) -> bool:
+    statement = source.statement(edit.first)
+    if statement is None or edit.lines[0].lstrip().startswith("@"):
+        return False
+    return edit.last < edit.first or statement.lineno == edit.first

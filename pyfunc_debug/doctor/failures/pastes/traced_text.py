@@ -1,0 +1,67 @@
+"""What is said of a line that asked a symbolic tensor for its value: where it ran, and what runs later."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor.failures.models.keras_calls import is_loss
+from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, described, is_keras
+
+RULE = "symbolic-value"
+
+
+def explained(
+    situation: Situation, spot: Spot, statement: ast.stmt, parts: dict[str, object], edit: Edit | None,
+    sure: bool = True, advice: str = "",
+) -> Explanation:  # fmt: skip
+    code = short(spot.source.text(statement).split("\n")[0], 44)
+    shown = [f"{name} ({described(one)})" for name, one in list(parts.items())[:2]]
+    keras = any(is_keras(one) for one in parts.values())
+    if keras:
+        says = (
+            "only describes an input of the model and has"
+            if len(shown) < 2
+            else "only describe inputs of the model and have"
+        )
+        what = f"{' and '.join(shown)} {says} no value"
+        cause = f"`{code}` ran once, while the Keras model was built: {what}. Only layers and keras.ops take it."
+    else:
+        cause = f"`{code}` ran once, {when(situation)}, when {' and '.join(shown)} had no value yet. {runs(situation)}"
+    if edit is None and not advice and is_loss(situation):
+        advice = "A loss needs a gradient, and NumPy and Python give none: compute it with TensorFlow's ops."
+    if edit is None and not advice:
+        tf = alias(spot, "tensorflow")
+        advice = f"Use ops of {tf}, or do it in a py_function: {tf}.py_function(f, [{', '.join(parts)}], Tout)."
+    return Explanation(RULE, spot.file, spot.line, cause, edit, advice, "measured" if sure else "likely")
+
+
+def when(situation: Situation) -> str:
+    index, by = wrapping.entry(situation)
+    function = situation.spots[index].function
+    name = getattr(function, "name", "the lambda" if function is not None else "the model")
+    if by == "tf.data":
+        call = wrapping.dataset_call(situation, index)
+        method = (
+            f"Dataset.{call[1].func.attr}"
+            if call is not None and isinstance(call[1].func, ast.Attribute)
+            else "tf.data"
+        )
+        return f"while {method} traced {name}"
+    if by == "Keras":
+        return f"while Keras traced {name}"
+    return f"while {name} was traced"
+
+
+def runs(situation: Situation) -> str:
+    _, by = wrapping.entry(situation)
+    by = "tf.data" if wrapping.around_layer(situation) is not None else by
+    when = {"tf.data": "for each element", "Keras": "for each batch"}.get(by, "at run")
+    return f"What runs {when} is the graph: ops, and Python only in py_functions."
+
+
+def few(parts: dict[str, object]) -> str:
+    return " and ".join(f"{name} ({described(one)})" for name, one in list(parts.items())[:2])

@@ -1,0 +1,199 @@
+"""Symbolic tensors among the user's variables: which they are, and how they are described. Nothing of them is run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pyfunc_debug.doctor.failures.reading.situation import Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, names
+
+_TYPES = {"SymbolicTensor", "Tensor", "KerasTensor"}
+_LIBRARIES = ("tensorflow.", "keras.")
+
+
+class Described:
+    """A tensor of which only dtype and shape are known: a recorded input. `known` is its value where all know it."""
+
+    def __init__(self, dtype: str, shape: tuple[int | None, ...] | None, known: int | None = None) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.known = known
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a value is a tensor of a graph, or a Keras input: something without a value of its own."""
+    kind = type(value)
+    if kind is Described:
+        return True
+    return kind.__name__ in _TYPES and kind.__module__.startswith(_LIBRARIES)
+
+
+def is_keras(value: Any) -> bool:
+    """Whether it is a KerasTensor."""
+    return is_symbolic(value) and type(value).__name__ == "KerasTensor"
+
+
+def is_dataset(value: Any) -> bool:
+    """Whether a value is a tf.data.Dataset."""
+    return any(one.__name__ == "DatasetV2" and one.__module__.startswith("tensorflow.") for one in type(value).__mro__)
+
+
+def shape_of(value: Any) -> tuple[int | None, ...] | None:
+    """A symbolic tensor's static shape; None where not even the rank is known."""
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return None
+    if isinstance(shape, tuple):
+        return shape
+    if shape.rank is None:
+        return None
+    return tuple(shape.as_list())
+
+
+def dtype_of(value: Any) -> str:
+    """`float32`."""
+    dtype = getattr(value, "dtype", "")
+    return str(getattr(dtype, "name", dtype))
+
+
+def described(value: Any) -> str:
+    """`float32[?, 3]`."""
+    shape = shape_of(value)
+    sizes = "unknown shape" if shape is None else ", ".join("?" if size is None else str(size) for size in shape)
+    return f"{dtype_of(value)}[{sizes}]" if shape is None or shape else dtype_of(value)
+
+
+def lookup(node: ast.AST, spot: Spot) -> Any:
+    """The value of a name or of `self.name`, read without running anything; None where it is not known."""
+    if isinstance(node, ast.Name):
+        return spot.value(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = lookup(node.value, spot)
+        try:
+            return vars(owner).get(node.attr)
+        except TypeError:
+            return None
+    return None
+
+
+def is_keras_variable(value: object) -> bool:
+    """Whether a value is a variable of Keras 3."""
+    return any(one.__name__ == "Variable" and one.__module__.startswith("keras.") for one in type(value).__mro__)
+
+
+def is_tf_variable(value: object) -> bool:
+    """Whether a value is a variable of TensorFlow 2."""
+    return any(one.__name__ == "ResourceVariable" for one in type(value).__mro__)
+
+
+def of_weights(tensor: Any) -> bool:
+    """Whether a tensor of a graph is computed with a variable."""
+    return any(op.type == "ReadVariableOp" for op in ops_before([tensor]))
+
+
+def ops_before(tensors: Iterable[Any]) -> Iterator[Any]:
+    """The ops that tensors of a graph are computed by, up to the 20,000th."""
+    seen: set[int] = set()
+    waiting = list(tensors)
+    while waiting and len(seen) < _FARTHEST:
+        op = getattr(waiting.pop(), "op", None)
+        if op is not None and id(op) not in seen:
+            seen.add(id(op))
+            yield op
+            waiting.extend(op.inputs)
+
+
+_FARTHEST = 20_000
+
+
+def symbolic_parts(node: ast.AST, spot: Spot) -> dict[str, Any]:
+    """The symbolic tensors that an expression reads, by how they are written."""
+    found: dict[str, Any] = {}
+    for name in names(node):
+        value = spot.value(name)
+        if is_symbolic(value):
+            found[name] = value
+    for one in ast.walk(node):
+        if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant) and isinstance(one.value, ast.Name):
+            value = spot.value(one.value.id)
+            part = value.get(one.slice.value) if type(value) is dict else _element(value, one.slice.value)
+            if is_symbolic(part):
+                found[ast.unparse(one).replace("'", '"')] = part
+        if isinstance(one, ast.Attribute) and dotted(one).startswith("self."):
+            value = lookup(one, spot)
+            if is_symbolic(value):
+                found[dotted(one)] = value
+    return found
+
+
+def _element(value: Any, index: Any) -> Any:
+    """An element of a list, as a layer of several inputs is given."""
+    inside = type(value) in (list, tuple) and type(index) is int and -len(value) <= index < len(value)
+    return value[index] if inside else None
+
+
+def alias(spot: Spot, module: str) -> str:
+    """How the user's module calls a package: `tf`, `np`; the package's own name where it is not imported."""
+    for name, value in spot.module.items():
+        loaded = type(value).__name__ == "module" or type(value).__name__.endswith("Loader")
+        if loaded and getattr(value, "__name__", "") == module and not name.startswith("_"):
+            return name
+    return {"tensorflow": "tf", "numpy": "np"}.get(module, module)
+
+
+def keras_name(spot: Spot) -> str:
+    """How the user's module calls Keras."""
+    for name, value in spot.module.items():
+        called = str(getattr(value, "__name__", ""))
+        if (
+            not name.startswith("_")
+            and (called == "keras" or called.endswith(".keras"))
+            and not isinstance(value, type)
+        ):
+            return name
+    return f"{alias(spot, 'tensorflow')}.keras"
+
+
+_LOOPS = {"predict", "predict_on_batch", "fit", "evaluate", "train_on_batch", "test_on_batch", "get_weights"}
+"""Methods of a model's that run graphs of their own, or give arrays."""
+_GRAPHS = ("tensorflow.", "keras.", "tf_keras.")
+"""Packages whose functions and methods take tensors of a graph."""
+
+
+def takes_tensors(call: ast.Call, spot: Spot) -> bool:
+    """Whether a layer, loss or metric of Keras' is called, or a function or method of Keras' or TensorFlow's.
+
+    Methods of tensors are none of them: `x.numpy()`.
+    """
+    value = lookup(call.func, spot)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _LOOPS:
+        return False
+    own = [one.__name__ for one in type(value).__mro__ if one.__module__.startswith(("keras.", "tf_keras."))]
+    if any(name in own for name in ("Layer", "Loss", "Metric")):
+        return True
+    if str(getattr(value, "__module__", "")).startswith(_GRAPHS):
+        return not hasattr(value, "__array__")
+    owner = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+    if owner is None or hasattr(type(owner), "__array__") or isinstance(owner, type):
+        return False
+    makers = [one for one in type(owner).__mro__ if call.func.attr in vars(one)]  # type: ignore[attr-defined]
+    return bool(makers) and makers[0].__module__.startswith(_GRAPHS)
+
+
+def root_is(node: ast.AST, spot: Spot, module: str) -> bool:
+    """Whether `np.fft.fft` and the like begin at a package."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    value = spot.value(node.id)
+    return str(getattr(value, "__name__", "")).split(".")[0] == module and not callable(value)
+
+
+def calls(node: ast.AST) -> Iterator[ast.Call]:
+    """All calls in an expression or statement."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            yield one
