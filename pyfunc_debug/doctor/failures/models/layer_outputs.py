@@ -24,10 +24,12 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     value = wrapping.value_here(spot, statement)
     asked = [one for one in calls(value) if _of(one, spot) is not None] if value is not None else []
+    if not asked and value is not None:
+        asked = [one for one in calls(value) if _computed(one, spot)]
     if not asked:
         return None
-    tensor, keras = _of(asked[0], spot), keras_name(spot)
-    assert tensor is not None
+    whole = _of(asked[0], spot)
+    tensor, keras = whole or asked[0].args[0], keras_name(spot)
     code = short(spot.source.text(statement).split("\n")[0], 44)
     what = short(spot.source.text(tensor), 36)
     cause = (
@@ -44,7 +46,14 @@ def explain(situation: Situation) -> Explanation | None:
     if not data:
         return Explanation(RULE, spot.file, spot.line, cause, None, f"{inner}.predict(data) has it.")
     new = f"{inner}.predict({data}, verbose=0)"
-    return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, asked[0], new))
+    piece = asked[0] if whole is not None else tensor
+    return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, piece, new))
+
+
+def _computed(call: ast.Call, spot: Spot) -> bool:
+    """Whether NumPy computes with a layer's output, `np.mean(layer.output)`."""
+    given = call.args[0] if call.args and root_is(call.func, spot, "numpy") else None
+    return given is not None and _is_tensor(given, spot) and bool(_model(given, spot)[0])
 
 
 def _of(call: ast.Call, spot: Spot) -> ast.expr | None:
