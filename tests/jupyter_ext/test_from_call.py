@@ -392,6 +392,11 @@ def test_at_first_sight_the_failed_call_its_finding_whole_numbers_and_what_if(la
     rule = own.locator(".why p").first.inner_text().partition(":")[0]
     own.get_by_role("tab", name="Findings").click()
     expect(own.locator(".finds .rule", has_text=rule).first).to_be_visible()
+    # Few findings are open at first: what to paste is read without a click.
+    assert 0 < own.locator(".finds > li").count() <= 5
+    expect(own.locator(".finds .fix").first).to_be_visible()
+    own.locator(".finds .rule").first.click()
+    expect(own.locator(".finds .fix").first).to_be_hidden()
     # A call can be reached in a narrow window.
     for width in (1400, 966):
         page.set_viewport_size({"width": width, "height": 1000})

@@ -1,4 +1,4 @@
-// What the doctor says. A finding opens to its fix; its calls and its line are links.
+// What the doctor says. A finding opens to its fix, and few are open at first; its calls and its line are links.
 import type { Finding } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus, prose, text } from "../dom";
@@ -8,9 +8,13 @@ import { figure, histogram } from "./figures";
 import { note } from "./call";
 import { codeLine } from "./highlight";
 
+/** So many are open at first, as many as the terminal shows: each can be read without a click. */
+const FEW = 5;
+
 export class FindingsPane {
   readonly element = h("div.detail.d-findings");
-  private readonly open = new Set<string>();
+  /** Findings that somebody opened or closed. */
+  private readonly chosen = new Map<string, boolean>();
   private revision = -1;
 
   constructor(
@@ -44,12 +48,12 @@ export class FindingsPane {
       clear(this.element, h("div.none", {}, h("p", {}, h("b", {}, "Nothing found.")), h("p.dim", {}, "The doctor looked at what this recording holds and has nothing to report.")));
       return;
     }
-    clear(this.element, h("ul.finds", {}, ...findings.map((finding, i) => this.item(finding, i))));
+    clear(this.element, h("ul.finds", {}, ...findings.map((finding, i) => this.item(finding, i, this.allOpen || findings.length <= FEW))));
   }
 
-  private item(finding: Finding, index: number): HTMLElement {
+  private item(finding: Finding, index: number, openAtFirst: boolean): HTMLElement {
     const key = `${finding.rule}:${finding.node}:${finding.line}:${index}`;
-    const opened = this.allOpen || this.open.has(key);
+    const opened = this.chosen.get(key) ?? openAtFirst;
     const letter = finding.severity[0]!.toUpperCase();
     const title = h("button.rule", { type: "button", "aria-expanded": String(opened), "data-focus": `rule-${key}` }, `${finding.severity}: ${finding.rule}`);
     const item = h("li", { class: opened ? "open" : "" });
@@ -57,8 +61,7 @@ export class FindingsPane {
       const now = !item.classList.contains("open");
       item.classList.toggle("open", now);
       title.setAttribute("aria-expanded", String(now));
-      if (now) this.open.add(key);
-      else this.open.delete(key);
+      this.chosen.set(key, now);
     });
     const place = h("button.lk", { type: "button" }, finding.place);
     place.addEventListener("click", () => finding.file && finding.line && this.goto(finding.file, finding.line));
