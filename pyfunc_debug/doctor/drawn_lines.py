@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.draws import in_graph
+from pyfunc_debug.doctor.draws import in_graph, op_of
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.program import syntax
@@ -20,6 +20,11 @@ def drawn_line(facts: Facts, file: str | None, draw: code.Write) -> Edit | None:
       draw: The draw in it.
     """
     line, indent = facts.line(file, draw.line), pastes.indent(facts, file, draw.line)
+    statement = pastes.source(facts, file).statement(draw.line) if file is not None else None
+    simple = statement is not None and not hasattr(statement, "body")
+    if statement is not None and simple and statement.lineno != statement.end_lineno:
+        new = op_of(draw.text, draw.called)
+        return None if new is None else pastes.call_replaced(facts, file, draw.line, draw.text, new)
     drawn = in_graph(line, draw.text, draw.called)
     if drawn is None or indent is None or file is None:
         return None

@@ -32,6 +32,13 @@ def in_graph(line: str, draw: str, called: str) -> str | None:
     return new.split("\n")[0] if line.endswith(":") else new
 
 
+def op_of(draw: str, called: str) -> str | None:
+    """TensorFlow's draw for one of Python's, as text; None where there is no such op, or of a part of an array."""
+    call = _parsed(draw)
+    new = _op(call, called) if isinstance(call, ast.Call) else None
+    return None if new is None or "tf.gather(" in ast.unparse(new) else ast.unparse(new)
+
+
 _SIZE = re.compile(r"len\(.*\)|\w+\.shape\[\d\]|(?:n|num|size|count|batch_size|length)\w*")
 """What is a number by its text, and no array."""
 _CASTS = {

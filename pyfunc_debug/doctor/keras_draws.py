@@ -32,12 +32,12 @@ def drawn(facts: Facts, file: str, owner: str, function: ast.FunctionDef, steps:
     edits = [drawn_line(facts, file, found[line]) for line in lines]
     whole = pastes.written(*edits) if None not in edits else ""
     several = len(lines) > 1
-    first = found[lines[0]]
+    first = f"tf.numpy_function(lambda: {found[lines[0]].text}, [], tf.float64)"
     yield Finding(
         "trace-only", "warning", None, (),
         f"line{'s' * several} {listed(lines)} of {owner} draw{'s' * (not several)} {'' if several else 'a '}random "
         f"number{'s' * several} in Python. Keras runs its steps in a graph: all {steps:,} steps got what was drawn "
         "while Keras traced them",
-        whole or f"tf.numpy_function(lambda: {first.text}, [], tf.float64)  # draws each time", file, lines[0],
+        whole or f"tf.cast({first}, tf.float32)  # draws each time", file, lines[0],
         evidence=tuple(f"line {line}: {facts.line(file, line)}" for line in lines[:_MOST]),
     )  # fmt: skip

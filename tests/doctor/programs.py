@@ -535,6 +535,20 @@ def a_python_number_changes():
         step(tf.constant(1.0), 0.1 * i)
 
 
+@triggers("retrace", says="tf.int64", pastes=True)
+def the_step_of_a_summary_changes():
+    writer = tf.summary.create_noop_writer()
+
+    @tf.function
+    def train(x, step):
+        with writer.as_default():
+            tf.summary.write("loss", tf.reduce_sum(x), step=step)
+        return x * 2
+
+    for i in range(12):
+        train(tf.ones([3]), i)
+
+
 @triggers("retrace", pastes=True)
 def a_shape_changes():
     @tf.function
@@ -2105,6 +2119,17 @@ def noise_in_a_map():
         return x + noise
 
     list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(jitter))
+
+
+@triggers("trace-only", says="stddev=tf.random.uniform([], 0.0, 2.0),", pastes=True)
+def a_draw_in_a_call_of_several_lines():
+    def noisy(x):
+        return x + tf.random.normal(
+            [3],
+            stddev=np.random.uniform(0.0, 2.0),
+        )
+
+    list(tf.data.Dataset.from_tensor_slices(tf.zeros([20, 3])).map(noisy))
 
 
 @triggers("trace-only", says="if tf.random.uniform([]) < 0.5:", pastes=True)

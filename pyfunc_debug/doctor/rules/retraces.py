@@ -186,6 +186,9 @@ def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrac
             whole = number[3].lstrip("-").isdigit() and number[4].lstrip("-").isdigit()
             dtype = "tf.int32" if whole and dtypes.get(number[1]) != "tf.float32" else "tf.float32"
             dtypes[number[1]] = "" if number[2] or dtypes.get(number[1]) == "" else dtype
+            own = facts.definition(function.file, function.line)
+            if dtypes[number[1]] == "tf.int32" and own is not None and _counts_summaries(own, number[1]):
+                dtypes[number[1]] = "tf.int64"
         elif (text := _TEXT.match(one)) is not None:
             dtypes[text[1]] = "tf.string"
         elif counted is not None:
@@ -238,6 +241,17 @@ def _computed_with(own: ast.AST, name: str) -> Iterator[ast.expr]:
             sides = [*one.args, *(given.value for given in one.keywords if given.arg in ("x", "y"))]
         if any(isinstance(side, ast.Name) and side.id == name for side in sides):
             yield from (side for side in sides if not (isinstance(side, ast.Name) and side.id == name))
+
+
+def _counts_summaries(own: ast.AST, name: str) -> bool:
+    """Whether a parameter is the step of a tf.summary, which takes int64."""
+    return any(
+        isinstance(one, ast.Call) and ".summary." in f".{ast.unparse(one.func)}"
+        and any(isinstance(part, ast.Name) and part.id == name
+                for given in (*one.args[2:], *(each.value for each in one.keywords if each.arg == "step"))
+                for part in [given])
+        for one in ast.walk(own)
+    )  # fmt: skip
 
 
 def _as_python(own: ast.AST, name: str, signature: str = "") -> bool:
@@ -316,7 +330,7 @@ def _changing_numbers(own: ast.FunctionDef, traces: list[GraphTrace]) -> dict[st
         texts = {match[1] for match in values if match is not None}
         if None not in values and len(texts) > _MANY and not _as_python(own, one):
             whole = all(text.lstrip("-").isdigit() for text in texts)
-            found[one] = "int32" if whole else "float32"
+            found[one] = "int64" if whole and _counts_summaries(own, one) else "int32" if whole else "float32"
     return found
 
 

@@ -120,6 +120,8 @@ def _in_place(spot: Spot, node: ast.expr) -> Edit | None:
                 beside = Guess(spot).of(around.left if around.right is one else around.right)
                 text = f"{tf}.cast({text}, {beside})" if "float" in (beside or "") else text
             whole = isinstance(around, ast.Call) and dotted(around.func) == "int"
+            if isinstance(around, ast.Call) and dotted(around.func) == f"{tf}.constant" and not around.keywords:
+                whole = len(around.args) == 1  # tf.constant takes no tensor of a graph
             pieces[around if whole and isinstance(around, ast.expr) else one] = text
     listed = comprehensions.with_sizes(spot, node, pieces)
     if listed is not None or comprehensions.keyed(node, pieces):

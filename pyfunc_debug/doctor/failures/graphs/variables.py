@@ -119,6 +119,9 @@ def of_tensor(situation: Situation) -> Explanation | None:
     if call is None or not isinstance(call.func, ast.Attribute):
         return None
     of = call.func.value
+    owner = of.value if isinstance(of, ast.Subscript) else of
+    if isinstance(statement, ast.Assign) and dotted(statement.targets[0]) == dotted(owner):
+        return None  # `a = a[0].assign(1)` of a variable that the name held before
     tf, text = alias(spot, "tensorflow"), spot.source.text
     cause = f"{text(of)} is a tensor: only a tf.Variable has {found[1]}, and a tensor does not change."
     advice = f"Keep a tf.Variable that is made once, or make a new tensor: {tf}.tensor_scatter_nd_update."
