@@ -4174,3 +4174,77 @@ def one_batch_an_epoch():
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse", metrics=[worst])
     model.fit(x, x[:, :1], batch_size=48, epochs=4, verbose=0)
+
+
+# -- dropped-write ----------------------------------------------------------------------------------------------------
+
+
+@triggers("dropped-write", says="squares = squares.write(i, i * i)", pastes=True)
+def a_write_in_a_loop():
+    @tf.function
+    def first(n):
+        squares = tf.TensorArray(tf.int32, size=n)
+        for i in tf.range(n):
+            squares.write(i, i * i)
+        return squares.stack()
+
+    first(tf.constant(3))
+
+
+@triggers("dropped-write", pastes=True)
+def a_write_in_a_map():
+    def pair(x):
+        both = tf.TensorArray(tf.float32, size=2)
+        both = both.write(0, x)
+        both.write(1, -x)
+        return both.stack()
+
+    list(tf.data.Dataset.from_tensor_slices([1.0, 2.0]).map(pair))
+
+
+@triggers("dropped-write", says="parts = parts.unstack(x)", pastes=True)
+def an_unstack_whose_result_is_dropped():
+    @tf.function
+    def last(x):
+        parts = tf.TensorArray(tf.float32, size=2)
+        parts.unstack(x)
+        return parts.read(1)
+
+    last(tf.constant([1.0, 2.0]))
+
+
+@near("dropped-write")
+def writes_that_are_kept():
+    @tf.function
+    def squares(n):
+        found = tf.TensorArray(tf.int32, size=n)
+        for i in tf.range(n):
+            found = found.write(i, i * i)
+        return found.stack()
+
+    squares(tf.constant(3))
+
+
+@near("dropped-write")
+def an_eager_array():
+    found = tf.TensorArray(tf.int32, size=2)
+    found.write(0, 1)
+    found.write(1, 2)
+    found.stack()
+
+
+@near("dropped-write")
+def a_file_that_is_written():
+    lines = []
+
+    class Log:
+        def write(self, place, text):
+            lines.append((place, text))
+
+    @tf.function
+    def told(x):
+        log = Log()
+        log.write(0, "traced")
+        return x * 2
+
+    told(tf.constant(1.0))
