@@ -142,7 +142,10 @@ if os.fork():
 """
 
 
-@pytest.mark.parametrize("wanted", [[], ["pyfunc_debug.doctor.failures.reading.situation"], ["pyfunc_debug.cli"]], ids=str)
+INNER = "pyfunc_debug.doctor.failures.reading.situation"
+
+
+@pytest.mark.parametrize("wanted", [[], [INNER], ["pyfunc_debug.cli"]], ids=str)
 def test_our_modules_are_what_they_are_when_they_run_in_it(folder, wanted):
     (folder / "importing.py").write_text(IMPORTING)
     fresh = _fresh("importing.py", *wanted, cwd=folder)
