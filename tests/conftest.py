@@ -35,7 +35,8 @@ SLOW = [
     "doctor/test_failures.py", "jupyter_ext/test_from_call.py", "jupyter_ext/test_keys.py",
     "jupyter_ext/test_lab_stops.py", "jupyter_ext/test_lab.py", "jupyter_ext/test_vscode.py",
     "jupyter_ext/test_report_page.py", "notebooks/test_lessons.py", "doctor/test_clean.py", "corpus/test_corpus.py",
-    "interception/gradients/test_gradients.py", "jupyter_ext/test_accessibility.py", "stops/test_terminal.py",
+    "doctor/test_finite_slopes.py", "interception/gradients/test_gradients.py", "jupyter_ext/test_accessibility.py",
+    "stops/test_terminal.py",
     "notebooks/test_lab.py", "test_forked.py", "job/test_record_processes.py", "cli/test_record.py",
     "pfrec/test_files.py", "interception/test_builds.py", "interception/test_no_traces.py",
     "report/test_perfetto_page.py", "stops/test_kernel_debugger.py", "stops/test_hooks.py", "pfrec/test_processes.py",
@@ -57,6 +58,7 @@ says what each takes): they begin first, so that all processes end together, and
 
 LONG = [
     "doctor/test_programs.py", "doctor/test_rebuilt_generators.py", "doctor/test_ended_children.py",
+    "doctor/test_matrix.py",
     "recorder/test_recorder.py", "doctor/test_needless_python.py", "jupyter_ext/test_magics.py",
     "interception/lines/test_lines.py", "interception/graphs/test_retraces.py", "stops/test_dialogue.py",
     "api/test_record.py", "doctor/test_tried_ops.py", "interception/test_names.py", "job/test_job_query.py",
