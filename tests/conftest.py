@@ -32,40 +32,45 @@ if (
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 SLOW = [
-    "jupyter_ext/test_from_call.py", "jupyter_ext/test_keys.py", "doctor/test_failures.py",
-    "jupyter_ext/test_report_page.py", "jupyter_ext/test_vscode.py", "jupyter_ext/test_lab_stops.py",
-    "jupyter_ext/test_lab.py", "notebooks/test_lessons.py", "stops/test_terminal.py", "corpus/test_corpus.py",
-    "interception/gradients/test_gradients.py", "jupyter_ext/test_accessibility.py", "job/test_ray.py",
-    "doctor/test_clean.py", "stops/test_debugger.py", "notebooks/test_lab.py", "stops/test_hooks.py",
-    "interception/test_no_traces.py",
-    "interception/test_builds.py", "job/test_record_processes.py", "cli/test_record.py", "report/test_processes.py",
-    "interception/test_random_programs.py", "report/test_perfetto_page.py", "interception/test_tracebacks.py",
-    "pfrec/test_last_moments.py", "interception/gradients/test_gradient_threads.py", "truth/test_diff.py",
-    "truth/test_gil_parts.py", "interception/lines/test_lines_beside_tools.py", "stops/test_surfaces.py",
-    "pytest_plugin/test_plugin.py", "truth/test_gutter.py", "stops/test_coverage.py", "stops/test_turns.py",
-    "report/test_html.py", "jupyter_ext/test_kernel.py", "pfrec/test_processes.py", "pfrec/test_files.py",
-    "doctor/test_memory.py", "faults/test_fuzz.py", "interception/test_saved_programs.py",
-    "stops/test_notebook.py", "stops/test_cells.py", "stops/test_kernel_debugger.py",
-    "interception/test_asynchronous.py", "interception/test_counted.py", "interception/test_older.py",
-    "gil/test_gil_native.py",
-    "interception/lines/test_graph_lines.py", "interception/test_restored.py", "report/test_pytest_file.py",
-    "cli/test_demo.py", "doctor/test_placement.py", "api/test_graduate.py", "faults/test_damaged_files.py",
-    "report/test_answers.py", "cli/test_lessons.py", "test_import.py", "truth/test_compare.py", "test_forked.py",
-    "job/test_multi_worker.py", "job/test_data_service.py", "job/test_copies.py", "job/test_parameter_server.py",
+    "doctor/test_failures.py", "jupyter_ext/test_from_call.py", "jupyter_ext/test_keys.py",
+    "jupyter_ext/test_lab_stops.py", "jupyter_ext/test_lab.py", "jupyter_ext/test_vscode.py",
+    "jupyter_ext/test_report_page.py", "notebooks/test_lessons.py", "doctor/test_clean.py", "corpus/test_corpus.py",
+    "doctor/test_finite_slopes.py", "interception/gradients/test_gradients.py", "jupyter_ext/test_accessibility.py",
+    "stops/test_terminal.py",
+    "notebooks/test_lab.py", "test_forked.py", "job/test_record_processes.py", "cli/test_record.py",
+    "pfrec/test_files.py", "interception/test_builds.py", "interception/test_no_traces.py",
+    "report/test_perfetto_page.py", "stops/test_kernel_debugger.py", "stops/test_hooks.py", "pfrec/test_processes.py",
+    "doctor/test_memory.py", "interception/test_saved_programs.py", "job/test_copies.py", "stops/test_debugger.py",
+    "doctor/test_placement.py", "pfrec/test_last_moments.py", "interception/gradients/test_gradient_threads.py",
+    "interception/test_older.py", "interception/lines/test_graph_lines.py", "job/test_ray.py",
+    "report/test_processes.py", "report/test_html.py", "jupyter_ext/test_kernel.py", "faults/test_damaged_files.py",
+    "stops/test_notebook.py", "interception/test_counted.py", "api/test_graduate.py",
+    "interception/test_random_programs.py", "stops/test_cells.py", "truth/test_gil_parts.py", "faults/test_fuzz.py",
+    "test_import.py", "stops/test_surfaces.py", "interception/test_restored.py", "cli/test_lessons.py",
+    "stops/test_turns.py", "gil/test_gil_native.py", "interception/lines/test_lines_beside_tools.py",
+    "pytest_plugin/test_plugin.py", "job/test_multi_worker.py", "interception/test_asynchronous.py",
+    "truth/test_gutter.py", "stops/test_coverage.py", "report/test_answers.py", "job/test_parameter_server.py",
+    "interception/test_tracebacks.py", "report/test_pytest_file.py", "job/test_data_service.py", "truth/test_diff.py",
+    "cli/test_demo.py", "truth/test_compare.py",
 ]  # fmt: skip
-"""Test files that start programs, kernels or browsers, or generate many, the longest first: they begin first, so that
-all processes end together, and carry the marker `slow`."""
+"""Test files that start programs, kernels or browsers, or generate many, the longest first (`benchmarks/suite_cpu.py`
+says what each takes): they begin first, so that all processes end together, and carry the marker `slow`."""
 
 LONG = [
-    "doctor/test_programs.py", "gil/test_gil_recorded.py",
-    "stops/test_dialogue.py", "interception/lines/test_lines.py", "interception/test_failures.py",
-    "interception/gradients/test_gradient_records.py", "jupyter_ext/test_magics.py",
-    "analysis/test_differences.py", "api/test_record.py", "interception/graphs/test_retraces.py",
-    "doctor/test_hang.py",
+    "doctor/test_programs.py", "doctor/test_rebuilt_generators.py", "doctor/test_ended_children.py",
+    "doctor/test_matrix.py",
+    "recorder/test_recorder.py", "doctor/test_needless_python.py", "jupyter_ext/test_magics.py",
+    "interception/lines/test_lines.py", "interception/graphs/test_retraces.py", "stops/test_dialogue.py",
+    "api/test_record.py", "doctor/test_tried_ops.py", "interception/test_names.py", "job/test_job_query.py",
+    "interception/test_end_of_data.py", "doctor/test_comments.py", "doctor/test_hang.py", "doctor/test_array_ops.py",
+    "faults/test_rejected.py", "doctor/test_forked.py", "stops/test_elements.py", "cli/test_defaults.py",
+    "interception/gradients/test_gradient_records.py",
 ]  # fmt: skip
 """Of the others those that take longest, which begin before the rest."""
 
-FIRST = ["doctor/test_failures.py", "doctor/test_programs.py", "jupyter_ext/test_from_call.py"]
+FIRST = [
+    "doctor/test_failures.py", "doctor/test_programs.py", "jupyter_ext/test_from_call.py", "jupyter_ext/test_keys.py",
+]  # fmt: skip
 """The longest of all, which begin before the others: one of them at the end would keep the others waiting."""
 
 PACKAGES = ("pyfunc_debug", "jupyter_ext")

@@ -116,6 +116,44 @@ def test_what_it_made_and_imported_is_released_as_it_ends(folder):
     assert len(fresh.stdout.splitlines()) == 3
 
 
+IMPORTING = """
+import importlib, os, sys
+began = os.getcwd()
+import pyfunc_debug as pfd
+names = [name for name in sys.modules if name.startswith("pyfunc_debug")]
+os.chdir("within")
+for wanted in sys.argv[1:]:
+    importlib.import_module(wanted)
+pfd.record
+found = {name: module for name, module in sys.modules.items() if name.startswith("pyfunc_debug")}
+print(names, sys.modules["pyfunc_debug.program.file_lines"]._BEGAN_IN == began)
+for name, module in sorted(found.items()):
+    inner = [(key, value is sys.modules.get(value.__name__)) for key, value in sorted(vars(module).items())
+             if isinstance(value, type(sys))]
+    print(name, module.__file__, module.__loader__, module.__spec__.name, sorted(vars(module)), inner)
+class Said(set):
+    def __iter__(self):
+        print("in a child, what belongs to its parent is looked for")
+        return super().__iter__()
+sys.modules["pyfunc_debug.pfrec.ring"]._held = Said()
+sys.stdout.flush()
+if os.fork():
+    os.wait()
+"""
+
+
+INNER = "pyfunc_debug.doctor.failures.reading.situation"
+
+
+@pytest.mark.parametrize("wanted", [[], [INNER], ["pyfunc_debug.cli"]], ids=str)
+def test_our_modules_are_what_they_are_when_they_run_in_it(folder, wanted):
+    (folder / "importing.py").write_text(IMPORTING)
+    fresh = _fresh("importing.py", *wanted, cwd=folder)
+    ours = forked.run("importing.py", *wanted, cwd=folder)
+    assert "in a child, what belongs to its parent is looked for" in fresh.stdout, fresh.stderr
+    assert _said(ours) == _said(fresh)
+
+
 def test_it_has_a_terminal_of_its_own_and_is_interrupted_there(tmp_path):
     (tmp_path / "waits.py").write_text(
         "import os, signal, sys\n"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
+
 ROOT = Path(__file__).parents[1]
 HEAVY = ("tensorflow", "keras", "IPython", "ipykernel", "ipywidgets", "anywidget", "pandas")
 
@@ -49,6 +51,34 @@ def test_a_process_that_waits_for_tensorflow_loads_next_to_nothing(tmp_path):
     )  # fmt: skip
     own = "pyfunc_debug pyfunc_debug.job pyfunc_debug.job.waiter pyfunc_debug.program pyfunc_debug.program.file_lines"
     assert done.stdout.split() == ["Waiter", *own.split()], done.stderr
+
+
+RECORDED = """
+import sys
+import tensorflow as tf
+import pyfunc_debug as pfd
+def doctors():
+    return [name for name in ("failures.causes", "rules.every") if f"pyfunc_debug.doctor.{name}" in sys.modules]
+with pfd.record("a.pfrec", values="full") as recording:
+    for number in range(3):
+        tf.numpy_function(lambda x: x * 2, [float(number)], tf.float64)
+print(doctors())
+recording.findings()
+print(doctors())
+try:
+    with pfd.record("b.pfrec"):
+        tf.data.Dataset.range(3).map(lambda x: x.numpy())
+except AttributeError:
+    print(doctors())
+"""
+
+
+def test_what_explains_and_all_rules_are_imported_as_they_are_needed(tmp_path):
+    (tmp_path / "program.py").write_text(RECORDED)
+    done = forked.run("program.py", cwd=tmp_path)
+    every = ["rules.every"]
+    assert done.stdout.splitlines() == [str(one) for one in ([], every, ["failures.causes", *every])], done.stderr
+    assert "pyfunc-debug: program.py:" in done.stderr
 
 
 def test_every_public_name_is_there():

@@ -22,9 +22,6 @@ from pyfunc_debug.api.gradient_check import GradientCheck, check
 from pyfunc_debug.api.instruments import Instruments
 from pyfunc_debug.api.meta import Options, first_meta, last_meta, late_role
 from pyfunc_debug.api.recording import Recording
-from pyfunc_debug.doctor.failures import explain
-from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
-from pyfunc_debug.doctor.failures.reading.failed_line import held
 from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
@@ -299,6 +296,10 @@ class LiveRecording(Recording):
             return None
         self._explained = error
         try:
+            from pyfunc_debug.doctor.failures.causes import explain
+            from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
+            from pyfunc_debug.doctor.failures.reading.failed_line import held
+
             asked = error, self._interception.user_line, lambda *query: self._reader.rows(*query)
             explanation = explain(*asked)
             if explanation is None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pyfunc_debug.analysis.replicas import Replicas
 from pyfunc_debug.doctor import across, overlaps
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.rules import MODULES, Rule
+from pyfunc_debug.doctor.rules import Rule
 from pyfunc_debug.doctor.settings import Settings, settings
 from pyfunc_debug.doctor.silenced import Silenced
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
@@ -28,7 +28,7 @@ TROUBLE = "doctor-trouble"
 
 def names() -> list[str]:
     """Names of all rules, in the order of the alphabet."""
-    return sorted({name for module in MODULES for name in module.NAMES} | set(across.NAMES))
+    return sorted({name for module in _rules() for name in module.NAMES} | set(across.NAMES))
 
 
 def examine(
@@ -55,7 +55,7 @@ def examine(
     silenced = Silenced(facts)
     found = [
         _of_stored(facts, finding)
-        for module in MODULES
+        for module in _rules()
         if any(map(wanted, module.NAMES))
         for finding in _check(module, facts)
         if wanted(finding.rule) and not silenced(finding)
@@ -86,6 +86,13 @@ def examine_job(
     with contextlib.closing(Reader(paths[0])) as reader:  # its source text may silence findings
         silenced = Silenced(Facts(reader, front))
         return [(finding, processes) for finding, processes in found if not silenced(finding)]
+
+
+def _rules() -> Sequence[Rule]:
+    """All rules: to import them takes longer than to begin a recording, and most processes ask nothing."""
+    from pyfunc_debug.doctor.rules.every import MODULES
+
+    return MODULES
 
 
 def _wanted(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Callable[[str], bool]:

@@ -12,6 +12,7 @@ from pyfunc_debug import doctor
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import main
 from pyfunc_debug.doctor.overlaps import marked
+from pyfunc_debug.doctor.rules import every
 from pyfunc_debug.doctor.text import findings_text
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.records import Finding
@@ -115,7 +116,7 @@ def test_a_rule_that_fails_does_not_take_the_others_with_it(tmp_path, monkeypatc
         def check(self, facts):
             raise KeyError("x")
 
-    monkeypatch.setattr(doctor, "MODULES", (Broken(), *doctor.MODULES))
+    monkeypatch.setattr(every, "MODULES", (Broken(), *every.MODULES))
     assert rules(recording(tmp_path)) == ["stop-iteration", "changed-by-hand", "doctor-trouble"]
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+from tests import forked
 from tests.doctor.test_failures import apply
 
 BODY = """
@@ -39,10 +38,7 @@ RECORD = ["-m", "pyfunc_debug", "record", "--overwrite", "-o", "run.pfrec"]
 
 def ran(folder: Path, *options: str) -> tuple[str, str]:
     """What a program printed on stdout and on stderr."""
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "COLUMNS": "80"}
-    done = subprocess.run(
-        [sys.executable, *options], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = forked.run(*options, cwd=folder, env={**os.environ, "COLUMNS": "80"})
     return done.stdout, done.stderr
 
 

@@ -241,7 +241,9 @@ def tapes_around(source: Source, line: int) -> list[ast.With]:
 
 def tapes_before(source: Source, line: int) -> list[ast.With]:
     """The blocks of tapes that a line may be about: the last above it in its function, and those of other functions."""
-    blocks = [one for one in ast.walk(source.tree) if isinstance(one, ast.With) and is_tape(one)]
+    if not any("GradientTape" in one for one in source.lines):  # a file of a library's may have 10,000 nodes
+        return []
+    blocks = [one for one in all_nodes(source.tree) if isinstance(one, ast.With) and is_tape(one)]
     here = source.function(line)
     own = [one for one in blocks if source.function(one.body[0].lineno) is here]
     above = [one for one in own if one.lineno <= line]

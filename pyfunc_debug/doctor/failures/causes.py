@@ -1,0 +1,216 @@
+"""All causes, in the order in which they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyfunc_debug.doctor.failures.bodies import (
+    body_values,
+    keywords,
+    output_contract,
+    ragged_rows,
+    results,
+    structures,
+    unknown_shape,
+)
+from pyfunc_debug.doctor.failures.datasets import (
+    batched_input,
+    batches,
+    elements,
+    exhausted,
+    feature_specs,
+    generators,
+    iterator_states,
+    landed,
+    map_arguments,
+    object_arrays,
+    squeezed,
+    unbatched,
+    unknown_length,
+)
+from pyfunc_debug.doctor.failures.gradients import (
+    above_tape,
+    below_tape,
+    custom_gradients,
+    flat_losses,
+    metric_losses,
+    no_gradients,
+    scalar_zeros,
+    score_losses,
+    session_gradients,
+    taped_losses,
+    used_tapes,
+)
+from pyfunc_debug.doctor.failures.graphs import (
+    array_indices,
+    autograph,
+    called,
+    called_branches,
+    captured,
+    checks,
+    foreign_code,
+    graph_variables,
+    kept_tensor,
+    leaked_tensor,
+    lost_object,
+    made_in_build,
+    mapped,
+    mixed_dtypes,
+    none_shape,
+    python_loops,
+    python_objects,
+    stacked,
+    symbolic_value,
+    taken_parts,
+    uncalled,
+    variables,
+    vector_shapes,
+    whole_numbers,
+    xla,
+)
+from pyfunc_debug.doctor.failures.models import (
+    given_functions,
+    keras_batches,
+    layer_outputs,
+    library_metrics,
+    loaded_models,
+    loss_closures,
+    loss_loops,
+    lost_function,
+    missing_attribute,
+    missing_super,
+    older_api,
+    predictions,
+    scheduled_rates,
+    schedules,
+    tflite,
+    weights_read,
+)
+from pyfunc_debug.doctor.failures.pastes import neighbours, whole_functions
+from pyfunc_debug.doctor.failures.pastes.added_imports import with_imports
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, from_facts
+from pyfunc_debug.doctor.failures.pastes.finite_slopes import finite
+from pyfunc_debug.doctor.failures.pastes.float_uses import as_floats
+from pyfunc_debug.doctor.failures.pastes.lambda_names import distinct
+from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Situation, situation
+
+__all__ = ["Edit", "Explanation", "explain", "from_facts"]
+
+CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
+    xla.explain,
+    tflite.explain,
+    lost_function.explain,
+    iterator_states.explain,
+    variables.explain,
+    variables.of_tensor,
+    made_in_build.explain,
+    leaked_tensor.explain,
+    leaked_tensor.listed,
+    loaded_models.explain,
+    lost_object.explain,
+    missing_super.explain,
+    missing_attribute.explain,
+    predictions.explain,
+    schedules.explain,
+    scheduled_rates.explain,
+    metric_losses.explain,
+    weights_read.explain,
+    called.explain,
+    landed.explain,
+    called_branches.explain,
+    uncalled.explain,
+    uncalled.too_many,
+    autograph.condition,
+    older_api.explain,
+    keywords.explain,
+    mapped.explain,
+    below_tape.explain,
+    above_tape.explain,
+    taped_losses.explain,
+    session_gradients.explain,
+    score_losses.explain,
+    loss_loops.explain,
+    no_gradients.explain,
+    scalar_zeros.explain,
+    flat_losses.explain,
+    custom_gradients.explain,
+    elements.explain,
+    given_functions.explain,
+    given_functions.without_return,
+    taken_parts.explain,
+    keras_batches.explain,
+    squeezed.explain,
+    generators.explain,
+    captured.explain,
+    feature_specs.explain,
+    batched_input.explain,
+    body_values.explain,
+    ragged_rows.explain,
+    batches.explain,
+    stacked.explain,
+    exhausted.explain,
+    unknown_length.explain,
+    unbatched.explain,
+    unbatched.one_example,
+    generators.grouped,
+    results.explain,
+    structures.explain,
+    unknown_shape.explain,
+    generators.without_shapes,
+    none_shape.explain,
+    kept_tensor.explain,
+    array_indices.explain,
+    mixed_dtypes.explain,
+    whole_numbers.explain,
+    object_arrays.explain,
+    library_metrics.explain,
+    loss_closures.explain,
+    python_objects.explain,
+    python_loops.explain,
+    vector_shapes.explain,
+    used_tapes.explain,
+    checks.explain,
+    graph_variables.explain,
+    layer_outputs.explain,
+    symbolic_value.explain,
+    map_arguments.explain,
+    output_contract.explain,
+    foreign_code.elsewhere,
+    autograph.explain,
+    whole_functions.explain,
+    landed.at_last,
+)
+
+OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)
+"""Those whose paste is for the one line that needed a value."""
+
+
+def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | None:
+    """Why an exception reached the user.
+
+    Args:
+      error: The exception, with its traceback.
+      locate: Maps a line of AutoGraph's generated code to the user's file and line.
+      rows: Asks the recording, if there is one: SQL and its parameters.
+
+    Returns:
+      The explanation; None where the cause is none of these traps.
+
+    Raises:
+      Exception: one of the causes has failed, and no other knows why.
+    """
+    found = situation(error, locate, rows)
+    trouble: list[Exception] = []
+    for cause in CAUSES:
+        try:
+            explanation = cause(found)
+        except Exception as failed:  # a later one may know the cause
+            trouble.append(failed)
+            continue
+        if explanation is not None:
+            if cause in OF_VALUES:
+                explanation = whole_functions.instead(explanation, found)
+            return distinct(with_imports(finite(as_floats(neighbours.kept(explanation), found), found), found))
+    if trouble:
+        raise trouble[0]
+    return None
