@@ -471,15 +471,18 @@ def _make(package: str) -> None:
 
 
 def _made_module(loader: importlib.machinery.SourceFileLoader, spec: Any) -> types.ModuleType | None:
-    """In the place of a loader's `create_module`: one that has run, if this is its file."""
-    made = _MADE.get(spec.name)
+    """In the place of a loader's `create_module`: one that has run, if this is its file.
+
+    Not under pytest, which runs the modules of its plugins' packages by itself: two of each would be there.
+    """
+    made = _MADE.get(spec.name) if "_pytest" not in sys.modules else None
     return made.module if made is not None and made.module.__file__ == loader.path else None
 
 
 def _run_unless_made(loader: importlib.machinery.SourceFileLoader, module: types.ModuleType) -> None:
     """In the place of a loader's `exec_module`."""
     made = _MADE.get(module.__name__)
-    if made is None or made.module is not module:
+    if made is None or made.module is not module or "_pytest" in sys.modules:
         _exec_module(loader, module)
         return
     _do(made)
