@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.models.keras_calls import cuts_a_loss
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import as_python
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
@@ -69,6 +70,8 @@ def elsewhere(situation: Situation) -> Explanation | None:
     if not parts or any(is_keras(one) for one in parts.values()):
         return None
     edit, _ = value_fix(situation, spot, statement, value, None)
+    if cuts_a_loss(situation, edit, parts):
+        edit = None
     return explained(situation, spot, statement, parts, edit, sure=False)
 
 

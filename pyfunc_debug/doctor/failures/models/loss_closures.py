@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras, is_symbolic, keras_name
 
 RULE = "symbolic-value"
+_SAID = re.compile(r"KerasTensor|Failed to convert elements of \(None")
+"""What is said of a tensor that only describes a model: `y_pred * weights` names its shape only."""
 _FARTHEST = 24
 """Lines from the loss to `compile` that one paste changes."""
 
@@ -31,9 +34,9 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a loss that Keras traced computes with a KerasTensor."""
     spot = situation.last
     function = spot.function if spot is not None else None
-    if spot is None or situation.body or wrapping.entry(situation)[1] != "Keras" or "KerasTensor" not in (
-        f"{situation.message}"
-    ):  # fmt: skip
+    if spot is None or situation.body or wrapping.entry(situation)[1] != "Keras":
+        return None
+    if not _SAID.search(situation.message):
         return None
     if not isinstance(function, ast.FunctionDef) or situation.spots[wrapping.entry(situation)[0]] is not spot:
         return None
@@ -46,6 +49,13 @@ def explain(situation: Situation) -> Explanation | None:
         return _bound(situation, spot, function, bound)
     kept = [name for name in _read(function) if name not in given and is_keras(spot.value(name))]
     compiled = _compiled(spot, function)
+    if not kept and (parts := _outputs(spot)):
+        cause = (
+            f"{function.name} reads {' and '.join(parts)}, which describe{'s' * (len(parts) == 1)} the model and "
+            f"{'has' if len(parts) == 1 else 'have'} no value: Keras gives a loss {' and '.join(given)} only."
+        )
+        advice = "Make it an output of the model, or compute the loss in the model's compute_loss(x, y, y_pred, ...)."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     if not kept or compiled is None:
         return None
     owner = _model(situation, compiled.model)
@@ -121,6 +131,25 @@ def _held(spot: Spot, statement: ast.stmt, kept: list[str], model: str) -> tuple
         f"{blanks}    return {keras}.compute_loss({model}, x, *given, **words)",
         f"{blanks}{model}.compute_loss = compute_loss",
     )
+
+
+def _outputs(spot: Spot) -> list[str]:
+    """`model.layers[1].output` in the line that failed: a Keras tensor, whatever the model is given."""
+    statement = spot.source.statement(spot.line)
+    found = [
+        spot.source.text(one) for one in (ast.walk(statement) if statement is not None else ())
+        if isinstance(one, ast.Attribute) and one.attr in ("output", "input") and _is_layers(one.value, spot)
+    ]  # fmt: skip
+    return list(dict.fromkeys(found))
+
+
+def _is_layers(node: ast.expr, spot: Spot) -> bool:
+    """Whether it is a model or a layer, or a layer of one: `model.layers[1]`, `model.get_layer("h")`."""
+    root: ast.AST = node
+    while isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    kinds = type(spot.value(root.id)).__mro__ if isinstance(root, ast.Name) else ()
+    return any(one.__name__ == "Layer" and one.__module__.startswith("keras.") for one in kinds)
 
 
 def _read(function: ast.FunctionDef) -> list[str]:
