@@ -70,7 +70,7 @@ def elsewhere(situation: Situation) -> Explanation | None:
     if not parts or any(is_keras(one) for one in parts.values()):
         return None
     edit, _ = value_fix(situation, spot, statement, value, None)
-    if cuts_a_loss(situation, edit, parts):
+    if cuts_a_loss(situation, statement, edit, parts):
         edit = None
     return explained(situation, spot, statement, parts, edit, sure=False)
 

@@ -87,7 +87,7 @@ def explain(situation: Situation) -> Explanation | None:
         return keras_input(situation, spot, statement, value, parts)
     edit, sure = value_fix(situation, spot, statement, value, found["attribute"] if found else None)
     edit = _correlation(spot, statement) or edit
-    if cuts_a_loss(situation, edit, parts):
+    if cuts_a_loss(situation, statement, edit, parts):
         edit = None
     return explained(situation, spot, statement, parts, edit, sure)
 

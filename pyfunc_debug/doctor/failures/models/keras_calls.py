@@ -118,13 +118,19 @@ def is_loss(situation: Situation) -> bool:
     return False
 
 
-def cuts_a_loss(situation: Situation, edit: Edit | None, parts: Mapping[str, object]) -> bool:
-    """Whether a paste gives a loss Python's numbers of what the model computes: they have no gradient."""
+def cuts_a_loss(situation: Situation, statement: ast.stmt, edit: Edit | None, parts: Mapping[str, object]) -> bool:
+    """Whether a paste gives a loss Python's numbers of what the model computes, where no slopes are measured.
+
+    That is done for one result of a call that takes the values of a batch: OpenCV takes one image, and `r, p = f(x)`
+    are two results.
+    """
     text = "\n".join(edit.lines) if edit is not None else ""
-    python = "numpy_function(" in text or ("py_function(" in text and (".numpy()" in text or "cv2." in text))
-    if not python or not is_loss(situation):
+    if ("py_function(" not in text and "numpy_function(" not in text) or not is_loss(situation):
         return False
-    return any(of_weights(one) for one in parts.values()) or ("cv2." in text and loses_gradient(situation))
+    if "cv2." in text and loses_gradient(situation):
+        return True
+    several = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Tuple, ast.List))
+    return several and any(of_weights(one) for one in parts.values())
 
 
 def whole_call(situation: Situation, keras: str) -> Edit | None:
