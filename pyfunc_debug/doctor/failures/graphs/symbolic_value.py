@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained, few, runs, when
 from pyfunc_debug.doctor.failures.pastes.value_fixes import converted, stored, value_fix
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_keras, shape_of, symbolic_parts
 
 _VALUE = re.compile(
@@ -176,6 +176,15 @@ def _iterate(
         starred = any(isinstance(one, ast.Starred) for one in statement.targets[0].elts)
         if starred and not (shape and shape[0] is not None):
             return explained(situation, spot, statement, parts, function_in_python(situation))
+        if not columns and shape and len(shape) > 1 and shape[0] is None and _is_given(situation, value):
+            code = short(spot.source.text(statement).split("\n")[0], 44)
+            cause = (
+                f"`{code}` takes {few(parts)} apart along its first axis. That is the batch: it has a part for each "
+                f"sample, and not {count}."
+            )
+            gives = "Keras gives a loss each output of a model alone: join them in the model, with layers.Concatenate."
+            advice = gives if is_loss(situation) else "Take the columns that you mean, as x[:, 0]."
+            return Explanation("structure", spot.file, spot.line, cause, None, advice)
         num = ", axis=-1" if columns else "" if shape and shape[0] is not None else f", num={count}"
         said = f"Its first axis is the batch: the {count} names stand for its columns." if columns else said
         edit = wrapping.replace_expression(spot, value, f"{tf}.unstack({spot.source.text(value)}{num})")
@@ -198,6 +207,14 @@ def _iterate(
     if edit is None and is_loss(situation):
         advice = "A loss needs a gradient, and NumPy and Python give none: compute it with TensorFlow's ops."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _is_given(situation: Situation, value: ast.expr) -> bool:
+    """Whether it is a parameter of a function that Keras calls with batches."""
+    index, by = wrapping.entry(situation)
+    function = situation.spots[index].function
+    own = isinstance(value, ast.Name) and function is situation.spots[-1].function
+    return by == "Keras" and own and function is not None and value.id in parameters(function)  # type: ignore[attr-defined]
 
 
 def _of_columns(shape: tuple[int | None, ...] | None, count: int, situation: Situation) -> bool:

@@ -34,10 +34,10 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a loss that Keras traced computes with a KerasTensor."""
     spot = situation.last
     function = spot.function if spot is not None else None
-    if spot is None or situation.body or wrapping.entry(situation)[1] != "Keras":
+    if spot is None or situation.body or not _SAID.search(situation.message):
         return None
-    if not _SAID.search(situation.message):
-        return None
+    if wrapping.entry(situation)[1] != "Keras":
+        return _returned(situation, spot)
     if not isinstance(function, ast.FunctionDef) or situation.spots[wrapping.entry(situation)[0]] is not spot:
         return None
     given = parameters(function)
@@ -58,6 +58,13 @@ def explain(situation: Situation) -> Explanation | None:
         return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     if not kept or compiled is None:
         return None
+    return _told(situation, spot, function, kept, compiled)
+
+
+def _told(
+    situation: Situation, spot: Spot, function: ast.FunctionDef, kept: list[str], compiled: _Compiled
+) -> Explanation:
+    given, line = parameters(function), spot.line if spot.function is function else function.lineno
     owner = _model(situation, compiled.model)
     edit = _edit(spot, function, kept, compiled) if owner is not None else None
     one = len(kept) == 1
@@ -67,9 +74,25 @@ def explain(situation: Situation) -> Explanation | None:
     )
     if edit is not None:
         cause += f" Below, compute_loss computes {'it' if one else 'them'} for each batch, before the loss."
-        return Explanation(RULE, spot.file, spot.line, cause, edit)
+        return Explanation(RULE, spot.file, line, cause, edit)
     advice = f"Compute the loss in the model's compute_loss(x, y, y_pred, ...): it has the inputs x of {'it' * one}"
-    return Explanation(RULE, spot.file, spot.line, cause, None, f"{advice.rstrip(' of')}, too.")
+    return Explanation(RULE, spot.file, line, cause, None, f"{advice.rstrip(' of')}, too.")
+
+
+def _returned(situation: Situation, spot: Spot) -> Explanation | None:
+    """A loss that gave Keras a KerasTensor: nothing failed in it, and Keras could compute nothing of what it gave."""
+    statement = spot.source.statement(spot.line)
+    if statement is None or not any(dotted(one.func).endswith(".fit") for one in calls(statement)):
+        return None
+    for function in (one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef)):
+        compiled = _compiled(spot, function) if len(parameters(function)) == 2 else None
+        if compiled is None:
+            continue
+        read = [dotted(one) for one in compiled.loss.args] if isinstance(compiled.loss, ast.Call) else _read(function)
+        kept = [name for name in read if name not in parameters(function) and is_keras(spot.value(name))]
+        if kept and not (isinstance(compiled.loss, ast.Call) and len(kept) != len(compiled.loss.args)):
+            return _told(situation, spot, function, kept, compiled)
+    return None
 
 
 def _bound(situation: Situation, spot: Spot, function: ast.FunctionDef, bound: list[str]) -> Explanation | None:
