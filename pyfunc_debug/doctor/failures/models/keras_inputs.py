@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
+import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.bodies.results import body_shape
@@ -21,7 +23,9 @@ from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     calls,
+    dtype_of,
     is_keras,
+    is_tf_variable,
     keras_name,
     lookup,
     root_is,
@@ -71,7 +75,7 @@ def keras_input(
         return explained(situation, spot, statement, parts, edit)
     chain = keras_chains.as_layers(spot, statement, keras)
     if chain is not None:
-        return explained(situation, spot, statement, parts, chain)
+        return _untrained(explained(situation, spot, statement, parts, chain), spot, value)
     touching = [one for one in calls(value) if symbolic_parts(one, spot) and not _layer(one, spot)]
     touching = [
         one for one in touching if not isinstance(one.func, ast.Name) or one.func.id not in _PYTHONS
@@ -152,8 +156,26 @@ def keras_input(
         return explained(
             situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call."
         )
+    for name in inputs:  # a Lambda tries what it is given with floats, whatever its inputs are
+        kind = dtype_of(spot.value(name))
+        if kind and not kind.startswith(("float", "string")) and "y_function(" not in text:
+            cast = f"{alias(spot, 'tensorflow')}.cast({name}, {alias(spot, 'tensorflow')}.{kind})"
+            text = re.sub(rf"(?<![\w.\"']){name}\b(?!\s*=[^=])", cast, text)
     new = _in_lambda(keras, inputs, text)
-    return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+    found = explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+    return _untrained(found, spot, piece)
+
+
+def _untrained(found: Explanation, spot: Spot, value: ast.expr) -> Explanation:
+    """The explanation, which says so where a Lambda reads variables: it does not know them."""
+    for one in ast.walk(value):
+        held = lookup(one, spot)
+        held = list(held.values()) if type(held) is dict else [held]
+        layers = any(kind.__name__ == "Layer" for each in held for kind in type(each).__mro__)
+        known = layers or any(map(is_keras, held))
+        if not known and any(is_tf_variable(each) or getattr(each, "trainable_variables", ()) for each in held):
+            return dataclasses.replace(found, cause=f"{found.cause} A Lambda does not train the variables in it.")
+    return found
 
 
 def _listed(call: ast.Call, spot: Spot) -> bool:
