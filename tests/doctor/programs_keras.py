@@ -483,3 +483,43 @@ def models_that_predict_many_batches_each():
     for _ in range(5):
         model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
         model.predict(np.ones((32, 4), "float32"), batch_size=4, verbose=0)
+
+
+# -- trace-only: what `predict` runs ----------------------------------------------------------------------------------
+
+
+@triggers("trace-only", says="all 6 steps got what was drawn while Keras traced them", pastes=True)
+def a_layer_that_draws_for_predictions():
+    class Mask(keras.layers.Layer):
+        def call(self, x):
+            mask = np.random.rand(4)
+            return x * mask
+
+    model = keras.Sequential([keras.Input((4,)), Mask()])
+    for _ in range(6):
+        model.predict(np.ones((2, 4), "float32"), verbose=0)
+
+
+@near("trace-only")
+def a_layer_that_draws_in_training_and_predicts():
+    class Noise(keras.layers.Layer):
+        def call(self, x, training=False):
+            if training:
+                x = x + np.random.rand(4)
+            return x
+
+    model = keras.Sequential([keras.Input((4,)), Noise()])
+    for _ in range(6):
+        model.predict(np.ones((2, 4), "float32"), verbose=0)
+
+
+@near("trace-only")
+def a_loss_that_draws_in_a_model_that_only_predicts():
+    class Noisy(keras.losses.Loss):
+        def call(self, y_true, y_pred):
+            return tf.reduce_mean(tf.abs(y_true - y_pred) * np.random.rand())
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", Noisy())
+    for _ in range(6):
+        model.predict(np.ones((2, 4), "float32"), verbose=0)

@@ -69,6 +69,7 @@ from pyfunc_debug.doctor.failures.graphs import (
     xla,
 )
 from pyfunc_debug.doctor.failures.models import (
+    dict_metrics,
     given_functions,
     keras_batches,
     layer_outputs,
@@ -164,6 +165,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     whole_numbers.explain,
     object_arrays.explain,
     library_metrics.explain,
+    dict_metrics.explain,
     loss_closures.explain,
     python_objects.explain,
     python_loops.explain,

@@ -19,12 +19,21 @@ from pyfunc_debug.records import Finding
 NAMES = ("trace-only",)
 _METHODS = {"call", "update_state", "train_step", "test_step"}
 _BASES = ("Layer", "Model", "Loss", "Metric")
+_PREDICTS = {"one_step_on_data_distributed", "multi_step_on_data"}
+"""What Keras traces for `predict`: of layers and models their `call`, without the loss and the metrics."""
 _EMPTY = {"list", "dict", "set", "deque", "Counter", "defaultdict", "OrderedDict"}
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a function: only where its steps ran in a graph, more often than they were traced."""
-    numbers = [one.id for one in facts.functions.values() if one.name.rpartition(".")[2] in STEPS]
+    told: set[int] = set()
+    for names_of, predicts in ((STEPS, False), (_PREDICTS, True)):
+        numbers = [one.id for one in facts.functions.values() if one.name.rpartition(".")[2] in names_of]
+        yield from _of_steps(facts, numbers, predicts, told)
+
+
+def _of_steps(facts: Facts, numbers: list[int], predicts: bool, told: set[int]) -> Iterator[Finding]:
+    """Findings of the functions that some graphs of Keras' ran, once each; adds their lines to `told`."""
     marks = ", ".join("?" * len(numbers))
     sites = facts.reader.rows(
         "SELECT s.frames, count(*), count(DISTINCT r.trace) FROM run r JOIN stack s ON s.id = r.site "
@@ -35,19 +44,26 @@ def check(facts: Facts) -> Iterator[Finding]:
         if count > 2 * traces:
             file, line, *_ = json.loads(frames)[-1]
             steps[file, line] = steps.get((file, line), 0) + count
-    told: set[int] = set()
     for (file, line), count in steps.items():
         tree = facts.tree(file)
         if tree is None or any("run_eagerly" in text or "functions_eagerly" in text for text in facts.code(file)):
             continue
         scopes = [tree, *pastes.around(tree, line, ast.FunctionDef)]
         for owner, function, around in _traced(scopes):
-            if function.lineno not in told:
+            if function.lineno not in told and (not predicts or _predicts(tree, function)):
                 told.add(function.lineno)
                 found = list(_changes(facts, file, [*scopes, *around], owner, function, count))
                 if not found and function.name == "update_state":
                     found = list(kept_tensors(facts, file, owner, function, count))
                 yield from found or drawn(facts, file, owner, function, count)
+
+
+def _predicts(tree: ast.Module, function: ast.FunctionDef) -> bool:
+    """Whether `predict` traces all of a function: a layer's or model's `call` that does not ask if it is trained."""
+    holders = pastes.around(tree, function.lineno, ast.ClassDef)[-1:]
+    bases = [ast.unparse(base) for one in holders for base in one.bases]
+    asks = any(isinstance(one, (ast.If, ast.IfExp)) and "training" in names(one.test) for one in ast.walk(function))
+    return function.name == "call" and any(one.endswith(("Layer", "Model")) for one in bases) and not asks
 
 
 def _traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef, list[ast.FunctionDef]]]:

@@ -5,14 +5,25 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.models.keras_calls import cuts_a_loss
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import as_python
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained, runs, when
 from pyfunc_debug.doctor.failures.pastes.value_fixes import value_fix
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras, is_symbolic, root_is, symbolic_parts
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
+    calls,
+    dtype_of,
+    is_keras,
+    is_symbolic,
+    lookup,
+    root_is,
+    shape_of,
+    symbolic_parts,
+)
 from pyfunc_debug.program.frames import is_generated
 
 _CALLED_WRONG = re.compile(r"positional argument|keyword argument|is not defined|No module named|referenced before")
@@ -29,6 +40,11 @@ def unnamed(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanatio
     if not _NAMED.search(situation.message):
         return None
     code = short(spot.source.text(statement).split("\n")[0], 44)
+    listed = _stacked(spot, statement)
+    if listed is not None:
+        name, edit = listed
+        cause = f"`{code}` ran once, {when(situation)}: the tensors in {name} have no value there. {runs(situation)}"
+        return Explanation(RULE, spot.file, spot.line, cause, edit)
     cause = f"`{code}` ran once, {when(situation)}, with a symbolic tensor, which had no value yet. {runs(situation)}"
     tf = alias(spot, "tensorflow")
     return Explanation(
@@ -40,6 +56,26 @@ def unnamed(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanatio
         f"Use ops of {tf} there, or put it in {tf}.py_function(f, [x], Tout).",
         "likely",
     )
+
+
+def _stacked(spot: Spot, statement: ast.stmt) -> tuple[str, Edit | None] | None:
+    """The list of tensors of one shape and dtype that a line makes an array of, and the line with `tf.stack`."""
+    for call in calls(statement):
+        name = dotted(call.func).rpartition(".")[2]
+        given = call.args[0] if len(call.args) == 1 and not call.keywords else None
+        if name not in ("array", "asarray", "stack") or not root_is(call.func, spot, "numpy") or given is None:
+            continue
+        held = lookup(given, spot)
+        if (
+            type(held) not in (list, tuple)
+            or not held
+            or not all(is_symbolic(one) and not is_keras(one) for one in held)
+        ):
+            continue
+        if len({(dtype_of(one), str(shape_of(one))) for one in held}) == 1:
+            text = f"{alias(spot, 'tensorflow')}.stack({spot.source.text(given)})"
+            return spot.source.text(given), wrapping.replace_expression(spot, call, text)
+    return None
 
 
 def elsewhere(situation: Situation) -> Explanation | None:
@@ -69,6 +105,8 @@ def elsewhere(situation: Situation) -> Explanation | None:
     if not parts or any(is_keras(one) for one in parts.values()):
         return None
     edit, _ = value_fix(situation, spot, statement, value, None)
+    if cuts_a_loss(situation, statement, edit, parts):
+        edit = None
     return explained(situation, spot, statement, parts, edit, sure=False)
 
 

@@ -8,8 +8,8 @@ import re
 from pyfunc_debug.doctor.failures.graphs import checks, comprehensions, kept_lists, known_sizes, state_changes
 from pyfunc_debug.doctor.failures.graphs.chosen_values import chosen
 from pyfunc_debug.doctor.failures.graphs.foreign_code import unnamed
-from pyfunc_debug.doctor.failures.models.keras_calls import compiled_function, is_loss
-from pyfunc_debug.doctor.failures.models.keras_inputs import keras_input
+from pyfunc_debug.doctor.failures.models.keras_calls import compiled_function, cuts_a_loss, is_loss
+from pyfunc_debug.doctor.failures.models.keras_inputs import keras_input, listed_inputs
 from pyfunc_debug.doctor.failures.ops import row_loops, steps
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
 from pyfunc_debug.doctor.failures.pastes import control_flow, wrapping
@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained, few, runs, when
 from pyfunc_debug.doctor.failures.pastes.value_fixes import converted, stored, value_fix
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_keras, shape_of, symbolic_parts
 
 _VALUE = re.compile(
@@ -50,6 +50,7 @@ _ITERATE = re.compile(
     r"[Ii]terating over a symbolic|Cannot iterate over a Tensor with unknown first dimension"
     r"|Tensor objects are only iterable|Cannot iterate over a scalar"
 )
+_KERAS = re.compile(r"KerasTensor|keras_tensor")
 _FOREIGN = re.compile(r"OpenCV\(|cv2\.error|PIL\.")
 _KINDS = {"AttributeError", "NotImplementedError", "TypeError", "ValueError", "OperatorNotAllowedInGraphError", "error"}
 
@@ -76,12 +77,40 @@ def explain(situation: Situation) -> Explanation | None:
     found = _VALUE.search(message)
     if not found and not (parts and situation.kind == "error" and _FOREIGN.search(message)):
         return None
+    if not parts and value is not None and _KERAS.search(message):
+        listed = listed_inputs(situation, spot, statement, value)
+        if listed is not None:
+            return listed
     if not parts:
         return steps.explain(situation, spot, statement) or unnamed(situation, spot, statement)
     if any(is_keras(one) for one in parts.values()):
         return keras_input(situation, spot, statement, value, parts)
     edit, sure = value_fix(situation, spot, statement, value, found["attribute"] if found else None)
+    edit = _correlation(spot, statement) or edit
+    if cuts_a_loss(situation, statement, edit, parts):
+        edit = None
     return explained(situation, spot, statement, parts, edit, sure)
+
+
+def _correlation(spot: Spot, statement: ast.stmt) -> Edit | None:
+    """`r, p = pearsonr(a, b)` as ops, where nobody asks for p."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or not isinstance(value, ast.Call):
+        return None
+    first, second = target.elts
+    read = [one.id for one in ast.walk(spot.function or statement)
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]  # fmt: skip
+    if not isinstance(first, ast.Name) or not isinstance(second, ast.Name) or second.id in read:
+        return None
+    if dotted(value.func).rpartition(".")[2] != "pearsonr":
+        return None
+    part = ast.copy_location(ast.Subscript(value, ast.Constant(0), ast.Load()), value)
+    text = as_ops(part, spot)
+    line = spot.source.lines[statement.lineno - 1]
+    new = f"{line[: len(line) - len(line.lstrip())]}{first.id} = {text}"
+    return None if text is None else Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (new,))
 
 
 def _bool(
@@ -147,6 +176,15 @@ def _iterate(
         starred = any(isinstance(one, ast.Starred) for one in statement.targets[0].elts)
         if starred and not (shape and shape[0] is not None):
             return explained(situation, spot, statement, parts, function_in_python(situation))
+        if not columns and shape and len(shape) > 1 and shape[0] is None and _is_given(situation, value):
+            code = short(spot.source.text(statement).split("\n")[0], 44)
+            cause = (
+                f"`{code}` takes {few(parts)} apart along its first axis. That is the batch: it has a part for each "
+                f"sample, and not {count}."
+            )
+            gives = "Keras gives a loss each output of a model alone: join them in the model, with layers.Concatenate."
+            advice = gives if is_loss(situation) else "Take the columns that you mean, as x[:, 0]."
+            return Explanation("structure", spot.file, spot.line, cause, None, advice)
         num = ", axis=-1" if columns else "" if shape and shape[0] is not None else f", num={count}"
         said = f"Its first axis is the batch: the {count} names stand for its columns." if columns else said
         edit = wrapping.replace_expression(spot, value, f"{tf}.unstack({spot.source.text(value)}{num})")
@@ -169,6 +207,14 @@ def _iterate(
     if edit is None and is_loss(situation):
         advice = "A loss needs a gradient, and NumPy and Python give none: compute it with TensorFlow's ops."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _is_given(situation: Situation, value: ast.expr) -> bool:
+    """Whether it is a parameter of a function that Keras calls with batches."""
+    index, by = wrapping.entry(situation)
+    function = situation.spots[index].function
+    own = isinstance(value, ast.Name) and function is situation.spots[-1].function
+    return by == "Keras" and own and function is not None and value.id in parameters(function)  # type: ignore[attr-defined]
 
 
 def _of_columns(shape: tuple[int | None, ...] | None, count: int, situation: Situation) -> bool:

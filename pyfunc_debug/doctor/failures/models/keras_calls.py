@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
+from pyfunc_debug.doctor.failures.gradients.left_behind import is_outside
+from pyfunc_debug.doctor.failures.models.keras_chains import makes_layers
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import py_call
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras, is_symbolic, keras_name, root_is
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
+    calls,
+    is_keras,
+    is_symbolic,
+    keras_name,
+    of_weights,
+    root_is,
+)
 
 _FUNCTIONS = ("loss", "metrics", "weighted_metrics")
 """Arguments of `compile` that are functions."""
@@ -68,7 +79,7 @@ def _has_gradient(call: ast.Call, spot: Spot) -> bool:
 def _gives_values(call: ast.Call, spot: Spot) -> bool:
     """Whether a call makes a Python or NumPy value, which ends the gradient's way."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
-    return name in ("numpy", "float", "int") or root_is(call.func, spot, "numpy")
+    return name in ("numpy", "float", "int") or is_outside(call.func, spot)
 
 
 def _reaches_the_result(function: ast.FunctionDef, spot: Spot) -> bool:
@@ -107,6 +118,21 @@ def is_loss(situation: Situation) -> bool:
     return False
 
 
+def cuts_a_loss(situation: Situation, statement: ast.stmt, edit: Edit | None, parts: Mapping[str, object]) -> bool:
+    """Whether a paste gives a loss Python's numbers of what the model computes, where no slopes are measured.
+
+    That is done for one result of a call that takes the values of a batch: OpenCV takes one image, and `r, p = f(x)`
+    are two results.
+    """
+    text = "\n".join(edit.lines) if edit is not None else ""
+    if ("py_function(" not in text and "numpy_function(" not in text) or not is_loss(situation):
+        return False
+    if "cv2." in text and loses_gradient(situation):
+        return True
+    several = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Tuple, ast.List))
+    return several and any(of_weights(one) for one in parts.values())
+
+
 def whole_call(situation: Situation, keras: str) -> Edit | None:
     """`f(x)`, of a function of the user's that failed inside, as `Lambda(f)(x)`: Keras then traces all of it."""
     for outer, inner in zip(situation.spots, situation.spots[1:]):
@@ -122,12 +148,18 @@ def whole_call(situation: Situation, keras: str) -> Edit | None:
             function = functions.get(dotted(one.func))
             if function is None or one.keywords or len(one.args) != 1 or len(inputs) != 1:
                 continue
+            if makes_layers(function, inner) or _called_often(function.name, outer):
+                return None
             name, text = inputs[0], function.name
             python = any(py_call(inner.source, line) for line in range(function.lineno, (function.end_lineno or 0) + 1))
             if python:
                 text = f"lambda {name}: {alias(outer, 'tensorflow')}.ensure_shape({text}({name}), {name}.shape)"
             return wrapping.replace_expression(outer, one, f"{keras}.layers.Lambda({text})({name})")
     return None
+
+
+def _called_often(name: str, spot: Spot) -> bool:
+    return sum(dotted(one.func) == name for one in calls(spot.source.tree)) > 1
 
 
 def given(spot: Spot) -> list[ast.expr]:

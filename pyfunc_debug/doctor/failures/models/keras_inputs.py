@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import inspect
+import re
+from typing import Any
 
 from pyfunc_debug.doctor.failures.bodies.results import body_shape
 from pyfunc_debug.doctor.failures.graphs.chosen_values import assigned
+from pyfunc_debug.doctor.failures.models import keras_chains
 from pyfunc_debug.doctor.failures.models.keras_calls import whole_call
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.pastes.traced_text import explained
+from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.shapes import written
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     calls,
+    dtype_of,
     is_keras,
+    is_tf_variable,
     keras_name,
     lookup,
     root_is,
@@ -32,6 +39,23 @@ _PYTHONS = {"enumerate", "zip", "list", "tuple", "reversed", "sorted"}
 _JOINED = {"stack": "stack", "concat": "concatenate"}
 _NEAR = 4
 """Lines from a call to the line that reads its input, in one paste."""
+
+
+def listed_inputs(situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr) -> Explanation | None:
+    """What is said where a list of Keras inputs is given to a function: `tf.add_n(inputs)`."""
+    around = [one for one in situation.spots if one.file == spot.file and one.line == spot.line]
+    spot = around[0] if around else spot  # a comprehension has a frame of its own
+    lists = [name for name in names(value) if keras_chains.lists_inputs(spot.value(name))]
+    if not lists:
+        return None
+    edit = keras_chains.as_layers(spot, statement, keras_name(spot))
+    code, one = short(spot.source.text(statement).split("\n")[0], 44), len(lists) == 1
+    cause = (
+        f"`{code}` ran once, while the Keras model was built: {' and '.join(lists)} hold{'s' * one} tensors that only "
+        "describe inputs of the model and have no value. Only layers and keras.ops take them."
+    )
+    advice = "" if edit is not None else f"Do it in {keras_name(spot)}.layers.Lambda, or use {keras_name(spot)}.ops."
+    return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
 
 
 def keras_input(
@@ -49,6 +73,9 @@ def keras_input(
         texts = [spot.source.text(one) for one in (value.test, value.body, value.orelse)]
         edit = wrapping.replace_expression(spot, value, f"{keras}.ops.where({', '.join(texts)})")
         return explained(situation, spot, statement, parts, edit)
+    chain = keras_chains.as_layers(spot, statement, keras)
+    if chain is not None:
+        return _untrained(explained(situation, spot, statement, parts, chain), spot, value)
     touching = [one for one in calls(value) if symbolic_parts(one, spot) and not _layer(one, spot)]
     touching = [
         one for one in touching if not isinstance(one.func, ast.Name) or one.func.id not in _PYTHONS
@@ -106,7 +133,8 @@ def keras_input(
 
         ops = getattr(sys.modules.get("keras"), "ops", None)
         name = dotted(piece.func).partition(".")[2]
-        if hasattr(ops, name):
+        name = "stack" if name in ("array", "asarray") and _listed(piece, spot) else name
+        if _takes(getattr(ops, name, None), piece):
             new = f"{keras}.ops.{name}{text[len(dotted(piece.func)) :]}"
             return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
         in_ops = as_ops(piece, spot) if all(one.isidentifier() for one in inputs) else None
@@ -128,8 +156,45 @@ def keras_input(
         return explained(
             situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call."
         )
+    for name in inputs:  # a Lambda tries what it is given with floats, whatever its inputs are
+        kind = dtype_of(spot.value(name))
+        if kind and not kind.startswith(("float", "string")) and "y_function(" not in text:
+            cast = f"{alias(spot, 'tensorflow')}.cast({name}, {alias(spot, 'tensorflow')}.{kind})"
+            text = re.sub(rf"(?<![\w.\"']){name}\b(?!\s*=[^=])", cast, text)
     new = _in_lambda(keras, inputs, text)
-    return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+    found = explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+    return _untrained(found, spot, piece)
+
+
+def _untrained(found: Explanation, spot: Spot, value: ast.expr) -> Explanation:
+    """The explanation, which says so where a Lambda reads variables: it does not know them."""
+    for one in ast.walk(value):
+        held = lookup(one, spot)
+        held = list(held.values()) if type(held) is dict else [held]
+        layers = any(kind.__name__ == "Layer" for each in held for kind in type(each).__mro__)
+        known = layers or any(map(is_keras, held))
+        if not known and any(is_tf_variable(each) or getattr(each, "trainable_variables", ()) for each in held):
+            return dataclasses.replace(found, cause=f"{found.cause} A Lambda does not train the variables in it.")
+    return found
+
+
+def _listed(call: ast.Call, spot: Spot) -> bool:
+    """Whether a call is given a list of tensors: written so, or by a name."""
+    first = call.args[0] if call.args else None
+    return (
+        isinstance(first, (ast.List, ast.Tuple)) or isinstance(lookup(first, spot), (list, tuple)) if first else False
+    )
+
+
+def _takes(function: Any, call: ast.Call) -> bool:
+    """Whether a function of keras.ops has the arguments that NumPy's is called with."""
+    if function is None or any(isinstance(one, ast.Starred) for one in call.args):
+        return False
+    try:
+        inspect.signature(function).bind(*call.args, **{one.arg: one.value for one in call.keywords if one.arg})
+    except TypeError:
+        return False
+    return True
 
 
 def _lists_inputs(value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras, is_symbolic, keras_name
 
 RULE = "symbolic-value"
+_SAID = re.compile(r"KerasTensor|Failed to convert elements of \(None")
+"""What is said of a tensor that only describes a model: `y_pred * weights` names its shape only."""
 _FARTHEST = 24
 """Lines from the loss to `compile` that one paste changes."""
 
@@ -31,10 +34,10 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a loss that Keras traced computes with a KerasTensor."""
     spot = situation.last
     function = spot.function if spot is not None else None
-    if spot is None or situation.body or wrapping.entry(situation)[1] != "Keras" or "KerasTensor" not in (
-        f"{situation.message}"
-    ):  # fmt: skip
+    if spot is None or situation.body or not _SAID.search(situation.message):
         return None
+    if wrapping.entry(situation)[1] != "Keras":
+        return _returned(situation, spot)
     if not isinstance(function, ast.FunctionDef) or situation.spots[wrapping.entry(situation)[0]] is not spot:
         return None
     given = parameters(function)
@@ -46,8 +49,22 @@ def explain(situation: Situation) -> Explanation | None:
         return _bound(situation, spot, function, bound)
     kept = [name for name in _read(function) if name not in given and is_keras(spot.value(name))]
     compiled = _compiled(spot, function)
+    if not kept and (parts := _outputs(spot)):
+        cause = (
+            f"{function.name} reads {' and '.join(parts)}, which describe{'s' * (len(parts) == 1)} the model and "
+            f"{'has' if len(parts) == 1 else 'have'} no value: Keras gives a loss {' and '.join(given)} only."
+        )
+        advice = "Make it an output of the model, or compute the loss in the model's compute_loss(x, y, y_pred, ...)."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     if not kept or compiled is None:
         return None
+    return _told(situation, spot, function, kept, compiled)
+
+
+def _told(
+    situation: Situation, spot: Spot, function: ast.FunctionDef, kept: list[str], compiled: _Compiled
+) -> Explanation:
+    given, line = parameters(function), spot.line if spot.function is function else function.lineno
     owner = _model(situation, compiled.model)
     edit = _edit(spot, function, kept, compiled) if owner is not None else None
     one = len(kept) == 1
@@ -57,9 +74,25 @@ def explain(situation: Situation) -> Explanation | None:
     )
     if edit is not None:
         cause += f" Below, compute_loss computes {'it' if one else 'them'} for each batch, before the loss."
-        return Explanation(RULE, spot.file, spot.line, cause, edit)
+        return Explanation(RULE, spot.file, line, cause, edit)
     advice = f"Compute the loss in the model's compute_loss(x, y, y_pred, ...): it has the inputs x of {'it' * one}"
-    return Explanation(RULE, spot.file, spot.line, cause, None, f"{advice.rstrip(' of')}, too.")
+    return Explanation(RULE, spot.file, line, cause, None, f"{advice.rstrip(' of')}, too.")
+
+
+def _returned(situation: Situation, spot: Spot) -> Explanation | None:
+    """A loss that gave Keras a KerasTensor: nothing failed in it, and Keras could compute nothing of what it gave."""
+    statement = spot.source.statement(spot.line)
+    if statement is None or not any(dotted(one.func).endswith(".fit") for one in calls(statement)):
+        return None
+    for function in (one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef)):
+        compiled = _compiled(spot, function) if len(parameters(function)) == 2 else None
+        if compiled is None:
+            continue
+        read = [dotted(one) for one in compiled.loss.args] if isinstance(compiled.loss, ast.Call) else _read(function)
+        kept = [name for name in read if name not in parameters(function) and is_keras(spot.value(name))]
+        if kept and not (isinstance(compiled.loss, ast.Call) and len(kept) != len(compiled.loss.args)):
+            return _told(situation, spot, function, kept, compiled)
+    return None
 
 
 def _bound(situation: Situation, spot: Spot, function: ast.FunctionDef, bound: list[str]) -> Explanation | None:
@@ -121,6 +154,25 @@ def _held(spot: Spot, statement: ast.stmt, kept: list[str], model: str) -> tuple
         f"{blanks}    return {keras}.compute_loss({model}, x, *given, **words)",
         f"{blanks}{model}.compute_loss = compute_loss",
     )
+
+
+def _outputs(spot: Spot) -> list[str]:
+    """`model.layers[1].output` in the line that failed: a Keras tensor, whatever the model is given."""
+    statement = spot.source.statement(spot.line)
+    found = [
+        spot.source.text(one) for one in (ast.walk(statement) if statement is not None else ())
+        if isinstance(one, ast.Attribute) and one.attr in ("output", "input") and _is_layers(one.value, spot)
+    ]  # fmt: skip
+    return list(dict.fromkeys(found))
+
+
+def _is_layers(node: ast.expr, spot: Spot) -> bool:
+    """Whether it is a model or a layer, or a layer of one: `model.layers[1]`, `model.get_layer("h")`."""
+    root: ast.AST = node
+    while isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    kinds = type(spot.value(root.id)).__mro__ if isinstance(root, ast.Name) else ()
+    return any(one.__name__ == "Layer" and one.__module__.startswith("keras.") for one in kinds)
 
 
 def _read(function: ast.FunctionDef) -> list[str]:

@@ -395,6 +395,8 @@ class _Ops(ast.NodeTransformer):
     def _comprehension(self, node: Any) -> ast.AST:
         """What it names of a tensor's parts is a tensor, too."""
         for one in node.generators:
+            if isinstance(one.iter, ast.Call) and dotted(one.iter.func) == "range" and self.is_tainted(one.iter):
+                raise _NoOpError  # no comprehension goes through the numbers of a graph
             if self.is_tainted(one.iter):
                 self._rows.update(part.id for part in ast.walk(one.target) if isinstance(part, ast.Name))
         self.tainted |= self._rows

@@ -336,7 +336,8 @@ def _cuts_a_layer(situation: Situation) -> bool:
         name = getattr(function, "name", "")
         layer = layer or function in given or any(isinstance(one, ast.Name) and one.id == name for one in given)
         if layer and "Model" not in kinds:
-            return any(of_weights(one) for one in spot.variables.values() if is_symbolic(one))
+            held = [part for one in spot.variables.values() for part in (one if type(one) in (list, tuple) else (one,))]
+            return any(of_weights(one) for one in held if is_symbolic(one))
     return False
 
 
