@@ -4121,6 +4121,45 @@ def a_shuffle_that_nothing_keeps():
     list(data)
 
 
+@triggers("dropped-dataset", says="inner.write(...) gives a new TensorArray", pastes=True)
+def an_array_whose_writes_a_graph_drops():
+    @tf.function
+    def outer_product(n):
+        outer = tf.TensorArray(tf.float32, size=n)
+        for i in tf.range(n):
+            inner = tf.TensorArray(tf.float32, size=3, element_shape=[2])
+            for j in tf.range(3):
+                inner.write(j, tf.fill([2], tf.cast(i * j, tf.float32)))
+            outer = outer.write(i, inner.stack())
+        return outer.stack()
+
+    outer_product(2)
+
+
+@near("dropped-dataset")
+def an_array_that_eager_code_writes_to_and_a_file():
+    class Log:
+        def write(self, text):
+            self.text = text
+
+    def filled(n):
+        array = tf.TensorArray(tf.float32, size=n)
+        for i in range(n):
+            array.write(i, float(i))
+        return array.stack()
+
+    @tf.function
+    def logged(x):
+        log = Log()
+        log.write("TensorArray(")
+        array = tf.TensorArray(tf.float32, size=1)
+        array = array.write(0, x)
+        return array.stack()
+
+    filled(3)
+    logged(1.0)
+
+
 @near("dropped-dataset")
 def each_step_kept():
     data = tf.data.Dataset.range(4).map(lambda x: x + 1)

@@ -1,4 +1,7 @@
-"""`ds.map(f)` as a statement: it gives a new dataset, which nothing keeps, and leaves `ds` as it was."""
+"""`ds.map(f)` as a statement: it gives a new dataset, which nothing keeps, and leaves `ds` as it was.
+
+So does `array.write(i, x)` of a TensorArray in a graph; in eager code it changes the array.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding
@@ -14,13 +17,39 @@ from pyfunc_debug.records import Finding
 NAMES = ("dropped-dataset",)
 _METHODS = {"map", "batch", "padded_batch", "ragged_batch", "unbatch", "shuffle", "repeat", "prefetch", "filter",
             "cache", "take", "skip", "interleave", "flat_map", "with_options"}  # fmt: skip
+_WRITES = {"write", "unstack", "scatter", "split"}
+_ARRAY = re.compile(r"\bTensorArray\(")
 _DATASET = re.compile(r"\bDataset\b|\.data\.\w|_dataset_from_directory\(|TFRecordDataset")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a statement."""
     for file, statement, name, method in _dropped(facts):
-        yield _finding(facts, file, statement, name, method)
+        said = (
+            f"{name}.{method}(...) gives a new dataset, which nothing keeps here: {name} itself stays as it was, "
+            f"without this {method}"
+        )
+        yield _finding(facts, file, statement, name, said)
+    for file, statement, name, method in _arrays(facts):
+        said = (
+            f"{name}.{method}(...) gives a new TensorArray, which nothing keeps here: in a graph {name} itself stays "
+            "as it was, without what this line wrote. Only eager code changes it in its place"
+        )
+        yield _finding(facts, file, statement, name, said)
+
+
+def _arrays(facts: Facts) -> Iterator[tuple[str, ast.Expr, str, str]]:
+    """What tf.functions that were traced write into a TensorArray of theirs, and drop."""
+    traced = {one.function for one in facts.traces}
+    for function in facts.functions.values():
+        found = facts.definition(function.file, function.line)
+        if function.id not in traced or function.kind != "tf.function" or function.origin != "user" or found is None:
+            continue
+        for statement in (one for one in code.own_nodes(found) if isinstance(one, ast.Expr)):
+            method = statement.value.func if isinstance(statement.value, ast.Call) else None
+            owner = method.value if isinstance(method, ast.Attribute) and method.attr in _WRITES else None
+            if isinstance(owner, ast.Name) and _is_made(facts, str(function.file), owner, _ARRAY):
+                yield str(function.file), statement, owner.id, method.attr  # type: ignore[union-attr]
 
 
 def lines(facts: Facts) -> set[tuple[str, int]]:
@@ -43,7 +72,7 @@ def _dropped(facts: Facts) -> Iterator[tuple[str, ast.Expr, str, str]]:
             owner = method.value if isinstance(method, ast.Attribute) and method.attr in _METHODS else None
             if statement is shown or not isinstance(owner, ast.Name) or not _ran(facts, file, statement, ran):
                 continue
-            if _is_dataset(facts, file, owner):
+            if _is_made(facts, file, owner, _DATASET):
                 yield file, statement, owner.id, method.attr  # type: ignore[union-attr]
 
 
@@ -54,22 +83,20 @@ def _ran(facts: Facts, file: str, statement: ast.Expr, ran: set[tuple[str, int]]
     return all(any(where == file and first <= line <= last for where, line in ran) for first, last in spans)
 
 
-def _finding(facts: Facts, file: str, statement: ast.Expr, name: str, method: str) -> Finding:
+def _finding(facts: Facts, file: str, statement: ast.Expr, name: str, said: str) -> Finding:
     first, last = statement.lineno, statement.end_lineno or statement.lineno
     lines = facts.source(file)[first - 1 : last]
     start = lines[0][: statement.col_offset]
     new = (f"{start}{name} = {lines[0][statement.col_offset :]}", *lines[1:])
     return Finding(
         NAMES[0], "warning", None, (),
-        f"{name}.{method}(...) gives a new dataset, which nothing keeps here: {name} itself stays as it was, without "
-        f"this {method}",
-        pastes.written(Edit(file, first, last, new)), file, first,
+        said, pastes.written(Edit(file, first, last, new)), file, first,
         evidence=(f"line {first}: {lines[0].strip()}",),
     )  # fmt: skip
 
 
-def _is_dataset(facts: Facts, file: str, name: ast.Name) -> bool:
-    """Whether every value that the scope of a line gives to a name is a dataset by its text."""
+def _is_made(facts: Facts, file: str, name: ast.Name, text: re.Pattern[str]) -> bool:
+    """Whether every value that the scope of a line gives to a name is a dataset, or an array, by its text."""
     tree = facts.tree(file)
     scopes = pastes.around(tree, name.lineno, ast.FunctionDef)[-1:]
     scope: ast.AST | None = scopes[0] if scopes else tree
@@ -78,4 +105,4 @@ def _is_dataset(facts: Facts, file: str, name: ast.Name) -> bool:
         if any(isinstance(target, ast.Name) and target.id == name.id for target in one.targets)
     ]  # fmt: skip
     own = [one for one in values if not any(isinstance(x, ast.Name) and x.id == name.id for x in ast.walk(one))]
-    return bool(own) and all(_DATASET.search(ast.unparse(one)) for one in own)
+    return bool(own) and all(text.search(ast.unparse(one)) for one in own)
