@@ -1473,6 +1473,44 @@ def a_tensor_of_an_object_that_changes():
         scaler.scale = scaler.scale * 0.5
 
 
+@triggers("stale-closure", says="`layer.bias` was a tensor of 0. when")
+def a_tensor_that_a_helper_reads():
+    class Holder:
+        bias = tf.constant(0.0)
+
+    layer = Holder()
+
+    def biased(x):
+        return x + layer.bias
+
+    @tf.function
+    def step(x):
+        return biased(x)
+
+    step(tf.constant(1.0))
+    layer.bias = tf.constant(2.0)
+    step(tf.constant(1.0))
+
+
+@triggers("stale-closure", says="`self.amount` was a tensor of 0. when Keras traced")
+def a_tensor_of_a_layer_that_changes_between_fits():
+    class Shift(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.amount = tf.constant(0.0)
+
+        def call(self, x):
+            return x + self.amount
+
+    layer = Shift()
+    model = keras.Sequential([keras.Input((2,)), layer, keras.layers.Dense(1)])
+    model.compile(loss="mse", optimizer="sgd")
+    x, y = np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)
+    model.fit(x, y, verbose=0)
+    layer.amount = tf.constant(5.0)
+    model.fit(x, y, verbose=0)
+
+
 @triggers("stale-closure", says="`mask` was a tensor of [1., 0., 1.] when", pastes=True)
 def a_mask_that_is_made_again():
     mask = tf.constant([1.0, 0.0, 1.0])

@@ -381,10 +381,13 @@ def _function(plain: types.FunctionType, owner: Any) -> _Function:
 
 
 def _takes(function_type: Any, plain: types.FunctionType, owner: Any) -> bool:
-    """Whether a function reads a plain value from outside, or calls one of the user's that may."""
+    """Whether a function reads a plain value or a tensor from outside, or calls one of the user's that may."""
     one = _function(plain, owner)
     reads = [reading for code in _codes(plain.__code__, ()) for reading in code_of(code).reads]
-    return any(_plain_value(reading, one) is not None or _met(reading, one, function_type)[0] for reading in reads)
+    return any(
+        _plain_value(reading, one) is not None or _numbers(reading, one) is not None
+        or _met(reading, one, function_type)[0] for reading in reads
+    )  # fmt: skip
 
 
 def _met(reading: Reading, one: _Function, function_type: Any) -> tuple[list[Any], list[Any]]:
