@@ -415,6 +415,24 @@ def clock(function: Definition) -> Write | None:
     return None
 
 
+def durations(function: Definition) -> list[ast.BinOp]:
+    """Differences of two readings of a clock in a function itself: `time.time() - start`."""
+    own, kept = _variables(function), set()
+    every = list(own_nodes(function))
+
+    def reads(node: ast.AST) -> bool:
+        called = isinstance(node, ast.Call) and root(node.func) not in own and _CLOCK.match(ast.unparse(node.func))
+        return bool(called) or (isinstance(node, ast.Name) and node.id in kept)
+
+    for one in every:
+        if isinstance(one, ast.Assign) and reads(one.value):
+            kept |= {target.id for target in one.targets if isinstance(target, ast.Name)}
+    return [
+        one for one in every
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub) and reads(one.left) and reads(one.right)
+    ]  # fmt: skip
+
+
 def unrepeatable(function: Definition, tree: ast.AST | None) -> str:
     """Why a body may give something else for the same inputs, its draws from the global generators apart.
 

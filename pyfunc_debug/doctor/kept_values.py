@@ -13,6 +13,8 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.program import syntax
 
+TENSOR = "a tensor of "
+"""What stands before the numbers of a tensor."""
 _MOST = 12
 """More edits than these are not a paste."""
 TRACED = {
@@ -260,6 +262,8 @@ def _is_asked(around: ast.AST, one: ast.AST) -> bool:
 
 
 def _is_number(text: str) -> bool:
+    if text.startswith(TENSOR):
+        return False
     value = syntax.expression(text)
     value = value.operand if isinstance(value, ast.UnaryOp) else value
     return isinstance(value, ast.Constant) and type(value.value) in (int, float)

@@ -1457,6 +1457,86 @@ def a_global_read_by_a_helper():
     RATE = 0.1
 
 
+@triggers("stale-closure", says="`self.scale` was a tensor of 1. when TensorFlow traced", pastes=True)
+def a_tensor_of_an_object_that_changes():
+    class Scaler:
+        def __init__(self):
+            self.scale = tf.constant(1.0)
+
+        @tf.function
+        def step(self, x):
+            return x * self.scale
+
+    scaler = Scaler()
+    for _ in range(3):
+        scaler.step(tf.constant(2.0))
+        scaler.scale = scaler.scale * 0.5
+
+
+@triggers("stale-closure", says="`layer.bias` was a tensor of 0. when")
+def a_tensor_that_a_helper_reads():
+    class Holder:
+        bias = tf.constant(0.0)
+
+    layer = Holder()
+
+    def biased(x):
+        return x + layer.bias
+
+    @tf.function
+    def step(x):
+        return biased(x)
+
+    step(tf.constant(1.0))
+    layer.bias = tf.constant(2.0)
+    step(tf.constant(1.0))
+
+
+@triggers("stale-closure", says="`self.amount` was a tensor of 0. when Keras traced")
+def a_tensor_of_a_layer_that_changes_between_fits():
+    class Shift(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.amount = tf.constant(0.0)
+
+        def call(self, x):
+            return x + self.amount
+
+    layer = Shift()
+    model = keras.Sequential([keras.Input((2,)), layer, keras.layers.Dense(1)])
+    model.compile(loss="mse", optimizer="sgd")
+    x, y = np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)
+    model.fit(x, y, verbose=0)
+    layer.amount = tf.constant(5.0)
+    model.fit(x, y, verbose=0)
+
+
+@triggers("stale-closure", says="`mask` was a tensor of [1., 0., 1.] when", pastes=True)
+def a_mask_that_is_made_again():
+    mask = tf.constant([1.0, 0.0, 1.0])
+
+    @tf.function
+    def masked(x):
+        return x * mask
+
+    for number in range(3):
+        masked(tf.ones([3]))
+        mask = tf.constant([0.0, 1.0, float(number)])
+
+
+@near("stale-closure")
+def tensors_that_are_made_again_alike_or_asked_for_their_shape():
+    ones, big = tf.ones([3]), tf.zeros([100, 100])
+
+    @tf.function
+    def scaled(x):
+        return x * ones if big.shape[0] > 10 else x
+
+    for _ in range(3):
+        scaled(tf.ones([3]))
+        ones, big = tf.ones([3]), tf.ones([200, 2])
+
+
 @triggers("stale-closure", says="self.scaled(x, rate=self.rate)", pastes=True)
 def a_number_of_a_module_that_is_trained():
     class Model(tf.Module):
@@ -2286,6 +2366,96 @@ def a_clock_in_a_function():
 
     for _ in range(3):
         stamp(tf.constant(0.0, tf.float64))
+
+
+@triggers("trace-only", says="of bump_steps changes Python's 'self.steps'", pastes=True)
+def a_counter_in_a_method_that_a_step_calls():
+    class Stats:
+        def __init__(self):
+            self.steps = 0
+
+        def bump_steps(self):
+            self.steps += 1
+
+    stats = Stats()
+
+    @tf.function
+    def step(x):
+        stats.bump_steps()
+        return x * 2.0
+
+    for number in range(4):
+        step(tf.constant(float(number)))
+
+
+@triggers("trace-only", says="of keep_seen changes Python's 'seen'", pastes=True)
+def a_list_in_a_function_that_a_step_calls():
+    seen = []
+
+    def keep_seen(x):
+        seen.append(x)
+
+    @tf.function
+    def step(x):
+        keep_seen(x)
+        return x * 2.0
+
+    for number in range(4):
+        step(tf.constant(float(number)))
+
+
+@near("trace-only")
+def a_helper_that_counts_under_a_condition_or_for_python_only():
+    counts = {"first": 0}
+
+    def count_first():
+        counts["first"] += 1
+
+    def count_once():
+        if not counts["first"]:
+            counts["first"] += 1
+
+    @tf.function
+    def step(x, first=False):
+        if first:
+            count_first()
+        count_once()
+        return x * 2.0
+
+    for number in range(4):
+        step(tf.constant(float(number)))
+    count_first()
+
+
+@triggers("trace-only", says="a draw of the graph would leave a symbol in self.state")
+def an_environment_that_keeps_what_it_draws():
+    class Agent:
+        def advance_state(self):
+            self.state = np.random.normal(size=2).astype(np.float32)
+            return self.state
+
+        @tf.function
+        def step(self, x):
+            return x + self.advance_state()
+
+    agent = Agent()
+    for _ in range(3):
+        agent.step(tf.ones([2]))
+
+
+@triggers("trace-only", says="where timed is called, with both times taken there")
+@triggers("printed-symbol", says="tf.print(...) with the tensors themselves")
+def a_duration_in_a_function():
+    @tf.function
+    def timed(x):
+        start = time.perf_counter()
+        y = tf.reduce_sum(x)
+        took = time.perf_counter() - start
+        print(f"loss {y} took {took:.3f} s")
+        return y
+
+    for _ in range(3):
+        timed(tf.constant([1.0, 2.0]))
 
 
 @triggers("trace-only", says="not for each element", pastes=True)
@@ -3987,6 +4157,45 @@ def a_shuffle_that_nothing_keeps():
     data = tf.data.Dataset.from_tensor_slices([1, 2, 3]).map(lambda x: x * 2)
     data.shuffle(3)
     list(data)
+
+
+@triggers("dropped-write", says="inner = inner.write(j,", pastes=True)
+def an_array_whose_writes_a_graph_drops():
+    @tf.function
+    def outer_product(n):
+        outer = tf.TensorArray(tf.float32, size=n)
+        for i in tf.range(n):
+            inner = tf.TensorArray(tf.float32, size=3, element_shape=[2])
+            for j in tf.range(3):
+                inner.write(j, tf.fill([2], tf.cast(i * j, tf.float32)))
+            outer = outer.write(i, inner.stack())
+        return outer.stack()
+
+    outer_product(2)
+
+
+@near("dropped-write")
+def an_array_that_eager_code_writes_to_and_a_file():
+    class Log:
+        def write(self, text):
+            self.text = text
+
+    def filled(n):
+        array = tf.TensorArray(tf.float32, size=n)
+        for i in range(n):
+            array.write(i, float(i))
+        return array.stack()
+
+    @tf.function
+    def logged(x):
+        log = Log()
+        log.write("TensorArray(")
+        array = tf.TensorArray(tf.float32, size=1)
+        array = array.write(0, x)
+        return array.stack()
+
+    filled(3)
+    logged(1.0)
 
 
 @near("dropped-dataset")

@@ -174,3 +174,20 @@ def test_a_paste_that_changes_a_line_of_an_earlier_one_says_so():
         (), ("a.py:4 is also changed by the paste for one, above: one of them, then record again",),
         ("its paste is the one for one, above",), (),
     ]  # fmt: skip
+
+
+def test_a_paste_whose_lines_an_earlier_one_moves_says_so():
+    def finding(rule, fix):
+        return Finding(rule, "note", None, (), "message", fix, "a.py", 2)
+
+    fixes = {
+        "longer": "Replace a.py:9 by:\n    y\nPut above a.py:4:\nz = 1", "below": "Replace a.py:6 by:\n    x",
+        "above": "Replace a.py:2 by:\n    x", "elsewhere": "Replace b.py:6 by:\n    x", "words": "say it",
+    }  # fmt: skip
+    found = [finding(*one) for one in fixes.items()]
+    moved = ("the paste for longer, above, moves its lines: paste this one first",)
+    assert [one.evidence for one in marked(found)] == [(), moved, (), (), ()]
+    same = [finding("one", "Replace a.py:4 by:\n    y"), finding("two", "Replace lines a.py:6 to 7 by:\n    x\n    y")]
+    assert [one.evidence for one in marked(same)] == [(), ()]
+    shorter = [finding("one", "Replace lines a.py:4 to 5 by:\n    y"), finding("two", "Put above a.py:7:\nx")]
+    assert [len(one.evidence) for one in marked(shorter)] == [0, 1]

@@ -173,6 +173,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     used_tapes.explain,
     checks.explain,
     graph_variables.explain,
+    graph_variables.of_truth,
     layer_outputs.explain,
     symbolic_value.explain,
     map_arguments.explain,

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.each_time import each_time
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
@@ -46,7 +46,7 @@ def _finding(facts: Facts, file: str, calls: list[tuple[Definition, ast.Call]], 
     lines = [call.lineno for _, call in calls]
     function = calls[0][0]
     name = getattr(function, "name", "the function")
-    edits = [_edit(facts, file, function, call) for _, call in calls[:_PASTED]]
+    edits = [_edit(facts, file, function, call) for _, call in calls[:_PASTED] if not _lasted(function, call)]
     several = len(lines) > 1
     where = f"line{'s' * several} {listed(lines)} of {name}"
     if in_graph:
@@ -84,6 +84,16 @@ def _is_tf_print(call: ast.Call) -> bool:
 def _is_log(call: ast.Call) -> bool:
     owner, _, method = dotted(call.func).rpartition(".")
     return method in _LOGS and "log" in owner.lower()
+
+
+def _lasted(function: Definition, call: ast.Call) -> bool:
+    """Whether a line shows how long something took: not in a graph, and the rule trace-only tells it."""
+    times = {id(one) for one in code.durations(function)}
+    kept = {
+        target.id for one in code.own_nodes(function) if isinstance(one, ast.Assign) and id(one.value) in times
+        for target in one.targets if isinstance(target, ast.Name)
+    }  # fmt: skip
+    return any(id(one) in times or (isinstance(one, ast.Name) and one.id in kept) for one in ast.walk(call))
 
 
 def _edit(facts: Facts, file: str, function: Definition, call: ast.Call) -> Edit | None:

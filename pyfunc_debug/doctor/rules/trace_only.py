@@ -52,13 +52,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         if seed is not None and found is not None:
             yield _seeded_once(facts, function, found, seed, traces[number], runs[number])
         read = code.clock(found) if found is not None and many else None
-        if read is not None:
-            line = facts.line(function.file, read.line)
+        if read is not None and found is not None:
+            line, short = facts.line(function.file, read.line), function.name.rpartition(".")[2]
+            lasted = code.durations(found)
             yield Finding(
                 "trace-only", "warning", None, (),
                 f"line {read.line} of {function.name} reads the clock in Python. It ran {_times(traces[number])}, "
                 "while the graph was built: from then on it is a constant",
-                _timestamp(facts, function, read), function.file, read.line,
+                f"{ast.unparse(lasted[0])} where {short} is called, with both times taken there: a graph keeps no "
+                "order between a clock and the ops around it"
+                if lasted else _timestamp(facts, function, read), function.file, read.line,
                 evidence=(f"line {read.line}: {line}",),
             )  # fmt: skip
         data = function.kind == "tf.data"
@@ -71,6 +74,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         told = edited_lines(facts)
         if found is not None and (function.file, pastes.first_line(found)) in told:
             continue  # the paste takes its tf.function away
+        if found is not None and many and not data:
+            yield from _in_helpers(facts, function, found, traces[number], runs[number])
         writes = sorted((one for one in writes if (function.file, one.line) not in told), key=lambda one: one.line)
         when = (
             "the dataset was built, and not for each element" if data
@@ -86,6 +91,43 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _printed_later(facts: Facts) -> set[str]:
     """Names of functions whose graph's tensors were printed when no graph was built: Python had kept them."""
     return {str(noticed["graph"]) for _, _, noticed in facts.notices["printed-symbol"]}
+
+
+def _in_helpers(facts: Facts, function: Function, found: Definition, traces: int, runs: int) -> Iterator[Finding]:
+    """What the functions of the file change that a traced one calls, each time that it runs."""
+    tree, told = facts.tree(function.file), edited_lines(facts)
+    methods = {id(one) for holder in pastes.walk(tree, ast.ClassDef) for one in holder.body}
+    called = {pastes.last_name(one.func): one for one in _each_run(found) if isinstance(one, ast.Call)}
+    for helper in pastes.walk(tree, ast.FunctionDef):
+        call = called.get(helper.name)
+        alone = sum(one.name == helper.name for one in pastes.walk(tree, ast.FunctionDef)) == 1
+        if call is None or not alone or helper.decorator_list or helper is found:
+            continue
+        if (id(helper) in methods) != isinstance(call.func, ast.Attribute):
+            continue  # a function of that name, and a method of something else
+        lines = {one.lineno for one in _each_run(helper) if isinstance(one, (ast.stmt, ast.expr))}
+        writes = [
+            one for one in code.state_writes(helper)
+            if one.line in lines and (function.file, one.line) not in told
+            and not _of_tensorflow(one) and not _sets(one)
+        ]  # fmt: skip
+        own = dataclasses.replace(function, name=helper.name, line=helper.lineno)
+        when = f"TensorFlow traced {function.name}, which calls it, and not in its {runs:,} runs"
+        for made, paste in ((True, _variables), (False, _each_time)):
+            changes = [one for one in writes if _assigns(one) == made]
+            if changes:
+                yield _changed_once(own, changes, traces, when, paste(facts, own, changes))
+
+
+def _each_run(function: Definition) -> Iterator[ast.AST]:
+    """The nodes of a function's statements that no condition and no loop stands around."""
+    todo: list[ast.stmt] = [] if isinstance(function, ast.Lambda) else list(function.body)
+    while todo:
+        one = todo.pop(0)
+        if isinstance(one, ast.With):
+            todo[:0] = one.body
+        elif isinstance(one, (ast.Expr, ast.Assign, ast.AugAssign, ast.Return)):
+            yield from ast.walk(one)
 
 
 def _changed_once(function: Function, writes: Sequence[code.Write], traces: int, when: str, fix: str) -> Finding:
@@ -199,7 +241,8 @@ def _variables(facts: Facts, function: Function, writes: Sequence[code.Write]) -
 
 def _printed(facts: Facts, function: Function, writes: Sequence[code.Write]) -> list[Edit | None]:
     """Where the program prints what is a variable then: its number."""
-    known = (facts.definition(one.file, one.line) for one in facts.functions.values() if one.file == function.file)
+    every = (*facts.functions.values(), function)
+    known = (facts.definition(one.file, one.line) for one in every if one.file == function.file)
     traced = [range(pastes.first_line(one), (one.end_lineno or 0) + 1) for one in known if one is not None]
     changed = {one.target or one.name for one in writes}
     of_self = {name.removeprefix("self.") for name in changed if name.startswith("self.")}
@@ -385,10 +428,26 @@ def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], t
         "trace-only", "warning", None, (),
         f"{what} {_times(traces)}, when "
         f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}{ran}",
-        pastes.written(*first) or _drawn_elsewhere(function, draw),
+        _kept_draw(facts, function, draws) or pastes.written(*first) or _drawn_elsewhere(function, draw),
         function.file, draw.line,
         evidence=tuple(f"line {one.line}: {facts.line(function.file, one.line)}" for one in draws[:_MOST]),
     )  # fmt: skip
+
+
+def _kept_draw(facts: Facts, function: Function, draws: Sequence[code.Write]) -> str:
+    """What to do where a draw is kept by an object (an environment's state): it would keep a symbol of the graph."""
+    name = function.name.rpartition(".")[2]
+    for draw in draws:
+        for holder in pastes.around(facts.tree(function.file), draw.line, ast.FunctionDef)[-1:]:
+            made = [one for one in pastes.walk(holder, ast.Assign) if one.lineno == draw.line]
+            kept = [one for part in made for one in part.targets if isinstance(one, (ast.Attribute, ast.Subscript))]
+            if kept and code.root(kept[0]) in ("self", *code.parameters(holder)):
+                what = "draw" if holder.name == name else f"call {holder.name}"
+                return (
+                    f"{what} where {name} is called, which is Python, and give {name} what it needs: a draw of the "
+                    f"graph would leave a symbol in {ast.unparse(kept[0])}"
+                )
+    return ""
 
 
 def _drawn_elsewhere(function: Function, draw: code.Write) -> str:

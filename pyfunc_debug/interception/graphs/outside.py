@@ -3,8 +3,8 @@
 A closure's variable, a module's global, an attribute of `self` or of another object, an entry of a dict. When one
 changes, TensorFlow does not trace again: the graph goes on with the old value. What a function reads is found in its
 code and in that of the functions it calls, also where Keras stands between; a value is compared with what it was
-whenever Python runs the graph. Values of plain types are looked at, and whether a model, an optimizer, a metric or a
-variable is still the same object; no others.
+whenever Python runs the graph. Values of plain types and eager tensors are looked at, and whether a model, an
+optimizer, a metric or a variable is still the same object; no others.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import types
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception.bodies import SourceMaps
@@ -26,6 +28,9 @@ _MOST_ITEMS = 16
 _MOST_NAMES = 64
 _MOST_FUNCTIONS = 64
 _MOST_TEXT = 60
+_MOST_NUMBERS = 4096
+_NOT_ITS_VALUES = {"device", "dtype", "get_shape", "ndim", "shape"}
+"""What is asked of a tensor without its values."""
 _GROWS = {"append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault"}
 """Methods that change a list or dict: what code calls them on it does not read."""
 _GONE = object()
@@ -43,6 +48,15 @@ class _Held(NamedTuple):
     kind: str
 
 
+class _Tensor(NamedTuple):
+    """An eager tensor, held weakly, with up to `_MOST_NUMBERS` of its numbers, evenly spaced."""
+
+    reference: weakref.ref[Any]
+    shape: tuple[int, ...]
+    numbers: Any
+    text: str
+
+
 class Taken(NamedTuple):
     """A value that a function took from outside.
 
@@ -51,7 +65,7 @@ class Taken(NamedTuple):
       function: Which function reads it.
       file: Where it is read.
       line: Its line.
-      then: The value at trace, or a copy; a `_Held` for an object.
+      then: The value at trace, or a copy; a `_Held` for an object, a `_Tensor` for a tensor.
       now: Asks for the present one; `_GONE` when there is none.
     """
 
@@ -104,18 +118,48 @@ class Outside:
         for one in tuple(self.taken):
             now = one.now()
             held = isinstance(one.then, _Held)
-            if (
-                now is not one.then
-                and now is not _GONE
-                and not (_is_held(one.then, now) if held else _same(one.then, now))
-            ):
+            if now is not one.then and now is not _GONE and not _is_still(one.then, now):
                 try:
                     self.taken.remove(one)
                 except ValueError:  # another thread runs the graph too, and reported it
                     continue
-                then, other = (one.then.kind, type(now).__name__) if held else (text(one.then), text(now))
+                then, other = (one.then.kind, type(now).__name__) if held else (_said(one.then), _said(now))
                 found.append(Changed(one.name, one.function, one.file, one.line, then, other, held))
         return found
+
+
+def _is_still(then: Any, now: Any) -> bool:
+    """Whether what was kept of a value at trace stands for the present one, too."""
+    if isinstance(then, _Held):
+        return _is_held(then, now)
+    return _is_tensor(then, now) if isinstance(then, _Tensor) else _same(then, now)
+
+
+def _is_tensor(then: _Tensor, now: Any) -> bool:
+    """Whether a tensor has the numbers of the one at trace; anything else than a tensor is left alone."""
+    if then.reference() is now:
+        return True
+    other = _tensor(now)
+    return other is None or (then.shape == other.shape and bool((then.numbers == other.numbers).all()))
+
+
+def _tensor(value: Any) -> _Tensor | None:
+    """What is kept of an eager tensor of numbers; None for anything else."""
+    if not private.is_eager(value) or not hasattr(value, "numpy"):
+        return None
+    kind = value.dtype
+    if not (kind.is_floating or kind.is_integer or kind.is_bool):
+        return None
+    found = np.asarray(value.numpy())
+    numbers = found.ravel()[:: max(found.size // _MOST_NUMBERS, 1)].copy()
+    shown = " ".join(np.array2string(found, threshold=3, edgeitems=1, separator=", ").split())
+    return _Tensor(weakref.ref(value), found.shape, numbers, f"a tensor of {shown}")
+
+
+def _said(value: Any) -> str:
+    """A value as the notice says it."""
+    found = value if isinstance(value, _Tensor) else _tensor(value)
+    return text(value) if found is None else found.text
 
 
 def _is_held(held: _Held, now: Any) -> bool:
@@ -179,7 +223,7 @@ def _taken(
                 holder = {"global": one.plain.__globals__, "attribute": one.owner}.get(
                     reading.how, one.cells.get(reading.name)
                 )
-                taken = _plain_value(reading, one) or _object(reading, one)
+                taken = _plain_value(reading, one) or _numbers(reading, one) or _object(reading, one)
                 if taken is None or (key := (reading.how, reading.name, taken[1], id(holder))) in seen:
                     continue
                 seen.add(key)
@@ -207,6 +251,21 @@ def _plain_value(reading: Reading, one: _Function) -> tuple[Any, tuple[Step, ...
         if container and step is not None and step[1] in _GROWS:
             return None
         return then, path[:length], root if not length else functools.partial(_followed, root, path[:length])
+    return None
+
+
+def _numbers(reading: Reading, one: _Function) -> tuple[Any, tuple[Step, ...], Callable[[], Any]] | None:
+    """The first eager tensor that a reading comes by, where its values are asked for."""
+    root = _root(reading.how, reading.name, one)
+    if root is None:
+        return None
+    for length in range(len(reading.path) + 1):
+        path, step = reading.path[:length], next(iter(reading.path[length:]), None)
+        found = _tensor(_followed(root, path))
+        if found is not None:
+            if step is not None and step[1] in _NOT_ITS_VALUES:
+                return None
+            return found, path, root if not length else functools.partial(_followed, root, path)
     return None
 
 
@@ -322,10 +381,13 @@ def _function(plain: types.FunctionType, owner: Any) -> _Function:
 
 
 def _takes(function_type: Any, plain: types.FunctionType, owner: Any) -> bool:
-    """Whether a function reads a plain value from outside, or calls one of the user's that may."""
+    """Whether a function reads a plain value or a tensor from outside, or calls one of the user's that may."""
     one = _function(plain, owner)
     reads = [reading for code in _codes(plain.__code__, ()) for reading in code_of(code).reads]
-    return any(_plain_value(reading, one) is not None or _met(reading, one, function_type)[0] for reading in reads)
+    return any(
+        _plain_value(reading, one) is not None or _numbers(reading, one) is not None
+        or _met(reading, one, function_type)[0] for reading in reads
+    )  # fmt: skip
 
 
 def _met(reading: Reading, one: _Function, function_type: Any) -> tuple[list[Any], list[Any]]:

@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras_variable, is_tf_variable, lookup
 from pyfunc_debug.doctor.failures.reading.value_uses import needs_values
 
+_NO_TRUTH = "A Keras Variable cannot be used as a boolean"
 _SAID = "numpy() is only available when eager execution is enabled"
 
 
@@ -23,6 +24,29 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or statement is None or situation.body or _SAID not in situation.message:
         return None
     return _given(spot, statement) or _asked(situation, spot, statement)
+
+
+def of_truth(situation: Situation) -> Explanation | None:
+    """The explanation, if `if self.bias:` asked a weight of Keras' whether there is one."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None and _NO_TRUTH in situation.message else None
+    test = getattr(statement, "test", None)
+    if spot is None or not isinstance(test, ast.expr):
+        return None
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    pieces: dict[ast.expr, str] = {}
+    for one in parts:
+        asked = one.operand if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.Not) else one
+        if dotted(asked) and is_keras_variable(lookup(asked, spot)):
+            pieces[one] = f"{dotted(asked)} is {'None' if asked is not one else 'not None'}"
+    found = spot.source.replaced(pieces) if pieces else None
+    if found is None:
+        return None
+    cause = (
+        f"`{short(spot.source.text(test), 40)}` asks a weight of Keras' whether it is true, which it does not tell. "
+        "Whether there is one is asked with `is not None`."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, found[0], found[1], (found[2],)))
 
 
 def _given(spot: Spot, statement: ast.stmt) -> Explanation | None:

@@ -23,6 +23,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
 
 _LONGEST = 24
 """Lines that a paste may hold."""
+_WRITES = ("append", "insert")
 _STACKS = {"stack", "convert_to_tensor", "constant"}
 
 
@@ -54,15 +55,19 @@ def in_arrays(spot: Spot, function: ast.AST, decorated: bool = False, leaked: st
         dtype, shape = _element(spot, function, name, written, leaked)
         sure = sure and dtype is not None
         read = [one for one in used if not isinstance(one, ast.Call)]
+        front = [_method(one) == "insert" for one in written]
+        if any(front) and not all(front):
+            return None
         options = ["size=0", "dynamic_size=True", *([f"element_shape={shape}"] if shape else [])]
         options += ["clear_after_read=False"] if len(read) > 1 else []
         array = f"{tf}.TensorArray({dtype or f'{tf}.float32'}, {', '.join(options)})"
         pieces |= dict.fromkeys(made, array)
         for one in used:
             found = _appended(source, one, name) if isinstance(one, ast.Call) else _read(source, one, name, spot)
-            if found is None:
+            if found is None or (any(front) and any(way in found[1] for way in (".read(", ".concat()"))):
                 return None
-            pieces[found[0]] = found[1]
+            reversed_ = any(front) and not isinstance(one, ast.Call) and found[1].endswith(".stack()")
+            pieces[found[0]] = f"{found[1]}[::-1]" if reversed_ else found[1]
     pieces |= dict(_items(source, function, loops))
     if not pieces:
         return None
@@ -105,21 +110,30 @@ def _lists(function: ast.FunctionDef) -> dict[str, list[ast.expr]]:
 
 
 def _used(source: Source, function: ast.FunctionDef, name: str) -> list[ast.expr]:
-    """The calls of its `append`, and all other places where a list is read."""
+    """The calls of its `append` and `insert`, and all other places where a list is read."""
     found: list[ast.expr] = []
     for one in ast.walk(function):
         if not isinstance(one, ast.Name) or one.id != name or not isinstance(one.ctx, ast.Load):
             continue
         method = source.parent(one)
-        call = source.parent(method) if isinstance(method, ast.Attribute) and method.attr == "append" else None
+        call = source.parent(method) if isinstance(method, ast.Attribute) and method.attr in _WRITES else None
         found.append(call if isinstance(call, ast.Call) else one)
     return found
 
 
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
 def _appended(source: Source, call: ast.Call, name: str) -> tuple[ast.expr, str] | None:
-    if len(call.args) != 1 or not isinstance(source.parent(call), ast.Expr):
+    """`append(x)`, and `insert(0, x)` of a list that is read from its end then."""
+    place, value = call.args[:-1], call.args[-1] if call.args else None
+    first = [isinstance(one, ast.Constant) and type(one.value) is int and one.value == 0 for one in place]
+    if value is None or isinstance(value, ast.Lambda) or not isinstance(source.parent(call), ast.Expr) or call.keywords:
         return None
-    return call, f"{name} = {name}.write({name}.size(), {source.text(call.args[0])})"
+    if first != ([True] if _method(call) == "insert" else []):
+        return None
+    return call, f"{name} = {name}.write({name}.size(), {source.text(value)})"
 
 
 def _read(source: Source, node: ast.expr, name: str, spot: Spot) -> tuple[ast.expr, str] | None:
@@ -164,7 +178,7 @@ def _element(
             return f"{tf}.{dtype_of(held)}", f"[{sizes}]" if shape is not None and not nested else ""
     if leaked and len(_lists(function)) == 1:
         return f"{tf}.{leaked}", ""
-    found = {Guess(spot, assignments(function)).of(one.args[0]) for one in written if one.args}
+    found = {Guess(spot, assignments(function)).of(one.args[-1]) for one in written if one.args}
     if len(found) == 1 and None not in found:
         return found.pop(), ""
     kinds = {dtype_of(one) for one in spot.variables.values() if is_symbolic(one) and "float" in dtype_of(one)}

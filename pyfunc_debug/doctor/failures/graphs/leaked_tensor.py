@@ -47,6 +47,12 @@ def explain(situation: Situation) -> Explanation | None:
             f"`{code}` uses a tensor that was made inside {where} of the graph{made}: outside it has no "
             "value. Python kept its symbol, once, at trace."
         )
+        if statement is not None and any(isinstance(one, ast.Lambda) for one in ast.walk(statement)):
+            advice = (
+                "The lambda was called after that, when its names stand for nothing: call it there, and keep what it "
+                "gives."
+            )
+            return Explanation(RULE, spot.file, spot.line, cause, None, advice)
         edit = _unrolled(text, situation) if name.startswith("while_") else None
         if edit is not None:
             cause += " As a loop of Python's the graph holds each of its rounds, and the list keeps them."

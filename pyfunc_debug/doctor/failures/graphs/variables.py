@@ -18,6 +18,8 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, root_is, 
 
 RULE = "variable-in-function"
 _SAID = "tf.function only supports singleton tf.Variables created on the first call"
+_MOST = 6
+"""More lines than these are not a paste."""
 _NO_ASSIGN = re.compile(r"Tensor' object has no attribute '(assign(?:_add|_sub)?)'")
 _NOT_LIFTED = ("Unable to lift tensor", "could not be lifted out of a `tf.function`")
 
@@ -44,7 +46,13 @@ def explain(situation: Situation) -> Explanation | None:
         "the first trace "
         "may make them."
     )
-    edit = _lifted(spot, function, statement) or _once(spot, statement)
+    restart = _restarted(spot, function, statement)
+    edit = None if restart is None else _lifted(spot, function, statement, restart) or _once(spot, statement, restart)
+    if restart and edit is not None:
+        cause += (
+            f" Eager code makes one in each call: `{restart}` begins with its value again. Leave that out if it is to "
+            "keep its value from call to call."
+        )
     in_class = isinstance(spot.source.parent(function), ast.ClassDef)
     target = "__init__" if "self." in code else f"a line above {function.name}"
     if in_class and "self." not in code:
@@ -54,6 +62,9 @@ def explain(situation: Situation) -> Explanation | None:
     value = getattr(statement, "value", None)
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or (value is not None and given & set(names(value))):
         advice = f"Use what makes them once before {function.name} is called: they are there then."
+    elif restart:
+        again = f"self.{restart}" if target.endswith("self." + code.partition(" ")[0]) else restart
+        advice += f" In its place `{again}` begins with its value again, as eager code does in each call."
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else advice)
 
 
@@ -82,11 +93,13 @@ def _copy(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statemen
 
 def _filled(function: ast.AST, name: str) -> list[ast.Call]:
     """`z[0, i].assign(...)` of a name."""
-    return [
-        one for one in calls(function)
-        if isinstance(one.func, ast.Attribute) and one.func.attr == "assign"
-        and isinstance(one.func.value, ast.Subscript) and dotted(one.func.value.value) == name
-    ]  # fmt: skip
+    return [one for one in calls(function) if _part(one) == name]
+
+
+def _part(call: ast.Call) -> str:
+    """`z` of `z[0, i].assign(...)`."""
+    of = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "assign" else None
+    return dotted(of.value) if isinstance(of, ast.Subscript) else ""
 
 
 def _place(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Explanation | None:
@@ -141,7 +154,39 @@ def of_tensor(situation: Situation) -> Explanation | None:
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else advice)
 
 
-def _once(spot: Spot, statement: ast.stmt) -> Edit | None:
+def _restarted(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> str | None:
+    """`v.assign(0.0)`, where the variable may change: eager code makes it again, with its first value, in each call.
+
+    Returns:
+      "" where nothing changes it; None where its first value is not written in a line.
+    """
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    call = statement.value if isinstance(statement, ast.Assign) else None
+    name = dotted(target) if target is not None else ""
+    if not name or not isinstance(call, ast.Call) or not dotted(call.func).endswith("Variable"):
+        return ""
+    holders = [one for one in spot.source.around(function) if isinstance(one, ast.ClassDef)] if "." in name else []
+    if not _may_change(spot, [*holders[-1:], function][0], name):
+        return ""
+    value = argument(call, 0, "initial_value")
+    text = spot.source.text(value) if value is not None else ""
+    return f"{name}.assign({text})" if text and "\n" not in text and not isinstance(value, ast.Lambda) else None
+
+
+def _may_change(spot: Spot, where: ast.AST, name: str) -> bool:
+    """Whether a variable is assigned to, or given to code that may do so: an optimizer, a function of the user's."""
+    for one in calls(where):
+        method = one.func if isinstance(one.func, ast.Attribute) else None
+        if method is not None and method.attr.startswith(("assign", "scatter")) and dotted(method.value) == name:
+            return True
+        given = [*one.args, *(keyword.value for keyword in one.keywords)]
+        own = not root_is(one.func, spot, "tensorflow") and dotted(one.func) not in ("print", "len", "float", "int")
+        if _part(one) == name or (own and any(dotted(part) == name for arg in given for part in ast.walk(arg))):
+            return True
+    return False
+
+
+def _once(spot: Spot, statement: ast.stmt, restart: str) -> Edit | None:
     """`if self.v is None: self.v = tf.Variable(...)`: TensorFlow's first trace makes it, and the second finds it."""
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     source, first, last = spot.source, statement.lineno, statement.end_lineno or statement.lineno
@@ -159,23 +204,32 @@ def _once(spot: Spot, statement: ast.stmt) -> Edit | None:
     blanks = indent_of(source.lines[first - 1])
     check = f"if {name} is None:" if known else f'if not hasattr(self, "{target.attr}"):'
     inside = (f"    {line}" for line in source.lines[first - 1 : last])
-    return Edit(spot.file, first, last, (f"{blanks}{check}", *inside)) if last - first < 2 else None
+    again = (f"{blanks}{restart}",) if restart else ()
+    return Edit(spot.file, first, last, (f"{blanks}{check}", *inside, *again)) if last - first < 2 else None
 
 
-def _lifted(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Edit | None:
-    """The function with the statement above it instead of at its beginning."""
-    local = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+def _lifted(
+    spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt, restart: str
+) -> Edit | None:
+    """The function with the statement above it, and what begins with its value again in its place."""
     if isinstance(spot.source.parent(function), ast.ClassDef):
         return None  # a name of a class is none of its methods'
-    if (
-        not isinstance(statement, ast.Assign)
-        or function.body[0] is not statement
-        or any(name in local for name in names(statement))
-    ):
+    if not isinstance(statement, ast.Assign) or statement not in function.body:
+        return None
+    own = {dotted(one) for one in statement.targets}
+    local = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+    local |= {
+        one.id for one in ast.walk(function)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and statement not in spot.source.around(one)
+    }  # fmt: skip
+    if local & (own | set(names(statement))):
         return None
     first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
     lines = spot.source.lines
     moved = textwrap.dedent("\n".join(lines[statement.lineno - 1 : statement.end_lineno])).split("\n")
     blanks = indent_of(lines[first - 1])
-    new = (*(blanks + line for line in moved), *lines[first - 1 : statement.lineno - 1])
-    return Edit(spot.file, first, statement.end_lineno or statement.lineno, new) if len(new) <= 3 else None
+    again = [f"{indent_of(lines[statement.lineno - 1])}{restart}"] if restart else []
+    if not again and function.body == [statement]:
+        return None
+    new = (*(blanks + line for line in moved), *lines[first - 1 : statement.lineno - 1], *again)
+    return Edit(spot.file, first, statement.end_lineno or statement.lineno, new) if len(new) <= _MOST else None

@@ -19,6 +19,7 @@ _HEAD = 4
 _SENTENCES = re.compile(r"(?<=[a-z`)\]]\.) (?=[A-Z])")
 """Between two sentences of a cause."""
 _INSTRUCTION = re.compile(r"(Replace .+ by|Put above .+):")
+_PLACE = re.compile(r"^(?:Replace (?:lines )?|Put above )(.+?):(\d+)(?: to (\d+))?(?: by)?:$", re.MULTILINE)
 _REPLACED = re.compile(r"^Replace (?:lines )?(.+?):(\d+)(?: to (\d+))? by:$", re.MULTILINE)
 
 
@@ -54,6 +55,15 @@ def replaced_lines(fix: str) -> Iterator[tuple[str, int]]:
     """Files and lines that a fix of these instructions replaces."""
     for file, first, last in _REPLACED.findall(fix):
         yield from ((file, line) for line in range(int(first), int(last or first) + 1))
+
+
+def places(fix: str) -> Iterator[tuple[str, int, int]]:
+    """Where the instructions of a fix change a file: its name, the first line, and how far the lines below move."""
+    parts = _PLACE.split(fix)[1:]
+    for file, first, last, new in zip(parts[::4], parts[1::4], parts[2::4], parts[3::4]):
+        added = new.rstrip("\n").count("\n")
+        above = f"Put above {file}:{first}:" in fix.split("\n")
+        yield file, int(first), added - (0 if above else int(last or first) + 1 - int(first))
 
 
 def applied(edits: Iterable[Edit], lines: Sequence[str]) -> list[str]:
