@@ -102,7 +102,7 @@ export class FindingsPane {
       h("div.fh", {}, finding.fix ? h("b", {}, `Fix${finding.place ? `, ${finding.place}` : ""}`) : null, ...(calls.length ? [h("span.dim", {}, "calls"), ...calls] : []), h("span.sp"), finding.page ? h("span.dim", { title: "Its section in the manual" }, finding.page) : null, finding.fix ? copy : null),
       inputs.length ? h("ul.evidence.inputs", { "aria-label": `Inputs of call #${finding.calls[0]}` }, ...inputs) : null,
       finding.evidence?.length ? h("ul.evidence", {}, ...finding.evidence.map((line) => h("li", {}, ...prose(line)))) : null,
-      !finding.fix ? null : code ? h("pre", {}, ...finding.code.flatMap((line) => [codeLine(line), "\n"])) : h("p", {}, ...prose(finding.fix)),
+      !finding.fix ? null : code ? h("pre", { tabindex: 0 }, ...finding.code.flatMap((line) => [codeLine(line), "\n"])) : h("p", {}, ...prose(finding.fix)),
     );
   }
 }
