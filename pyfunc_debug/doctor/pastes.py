@@ -15,7 +15,7 @@ from pyfunc_debug.doctor import code
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.ops.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.ops.slopes import NAME, helper, sloped
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.pastes.finite_slopes import bounded
 from pyfunc_debug.doctor.failures.reading.nodes import argument as argument  # for the rules, too
 from pyfunc_debug.doctor.failures.reading.situation import Spot
@@ -63,7 +63,7 @@ def replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str]) -> 
     if file is None or not pieces or not facts.source(file):
         return None
     found = source(facts, file).replaced(dict(pieces))
-    return None if found is None else Edit(file, found[0], found[1], (found[2],))
+    return edit_of(file, found)
 
 
 def call_replaced(facts: Facts, file: str | None, line: int, text: str, new: str) -> Edit | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import CodeType
 
 from pyfunc_debug.doctor.code import all_nodes, local_names, own_nodes, state_writes
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, py_call
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, read
 
@@ -249,7 +249,7 @@ def direct_call(
     if len(cast) <= 1 and isinstance(tout, (ast.List, ast.Tuple)) and len(tout.elts) == 1:
         text = f"[{text}]"
     placed = source.replaced({call: text})
-    return None if placed is None else Edit(site[0], placed[0], placed[1], (placed[2],))
+    return edit_of(site[0], placed)
 
 
 def _input(node: ast.expr, source: Source, tf: str = "") -> str:

@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.bodies.body_numbers import number
 from pyfunc_debug.doctor.failures.bodies.body_tensors import array_method, assigns, no_numpy
 from pyfunc_debug.doctor.failures.bodies.body_text import bytes_given, printed, takes_text, text_in_array
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
@@ -77,7 +77,7 @@ def _array_wanted(situation: Situation) -> Explanation | None:
     return Explanation(
         RULE, *node.site,
         f"a py_function gives {node.called} eager tensors, and its code takes arrays. `.numpy()` gives their values.",
-        None if found is None else Edit(node.site[0], found[0], found[1], (found[2],)),
+        edit_of(node.site[0], found),
         "Use tf.numpy_function in its place." if found is None else "", "likely",
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def _arity(situation: Situation) -> Explanation | None:
         f"{node.called} takes {len(takes)} value{'s' if len(takes) != 1 else ''} ({', '.join(takes)}), but inp gives "
         f"it {count} ({', '.join(texts)}). A body gets one argument for each value in inp."
     )
-    edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+    edit = edit_of(node.site[0], found)
     return Explanation(
         RULE, *node.site, cause, edit, "" if edit else "Give inp one value for each parameter.", "likely"
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, py_call
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
@@ -93,4 +93,4 @@ def _edit(spot: Spot, call: ast.Call, pieces: Mapping[Any, str], without: Collec
             continue
         parts.append(texts.get(id(one)) or f"{one.arg}={texts.get(id(one.value), source.text(one.value))}")
     placed = source.replaced({call: f"{source.text(call.func)}({', '.join(parts)})"})
-    return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    return edit_of(spot.file, placed)

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.reading.nodes import (
     Node,
@@ -148,7 +148,7 @@ def _list(situation: Situation, node: Node, count: int) -> Explanation | None:
         f"{_begin(node)} returned a Python list of {count}: a numpy_function takes it for {count} values, but Tout "
         f"declares one ({node.tout[0]}). As an array it is one value, also when it is empty."
     )
-    edit = None if found is None else Edit(node.file, found[0], found[1], (found[2],))
+    edit = edit_of(node.file, found)
     return Explanation(RULE, *(node.site or (node.file, value.lineno)), cause, edit) if edit is not None else None
 
 
@@ -267,7 +267,7 @@ def _this_return(node: Node, spot: Spot | None, got: str, wanted: str) -> Edit |
     text = source.text(found[0])
     new = f"{tf}.cast({text}, {tf}.{wanted})" if node.kind == "py_function" else f"{np}.asarray({text}, {np}.{wanted})"
     placed = source.replaced({found[0]: new})
-    return None if placed is None else Edit(node.file, placed[0], placed[1], (placed[2],))
+    return edit_of(node.file, placed)
 
 
 def _kind(dtype: str) -> str:
@@ -309,7 +309,7 @@ def _cast(situation: Situation, node: Node, position: int, wanted: str, of_text:
     cast = f"{tf}.strings.to_number" if of_text else f"{tf}.cast"
     new = f"{cast}({text}, {tf}.{wanted})" if node.kind == "py_function" else f"{np}.asarray({text}, {np}.{wanted})"
     found = source.replaced({value: new})
-    return None if found is None else Edit(node.file, found[0], found[1], (found[2],))
+    return edit_of(node.file, found)
 
 
 def _object(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
@@ -339,7 +339,7 @@ def _explanation(
         if isinstance(target, ast.Tuple) and len(target.elts) < names:  # `a, b = ...` has to take all of them
             pieces[target] = ", ".join([*map(node.source.text, target.elts), *["_"] * (names - len(target.elts))])
         found = node.source.replaced(pieces)
-        edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+        edit = edit_of(node.site[0], found)
     if edit is None and not advice:
         advice = f"Make Tout say what {node.called} returns, or make {node.called} return what Tout says."
     return Explanation(

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import failed_node
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
@@ -48,6 +48,6 @@ def _lengths(rows: Any) -> list[int]:
 def _explanation(spot: Spot, cause: str, call: ast.Call, dtype: str) -> Explanation:
     rows, tf = spot.source.text(call.args[0]), alias(spot, "tensorflow")
     placed = spot.source.replaced({call: f'{tf}.keras.utils.pad_sequences({rows}, padding="post", dtype="{dtype}")'})
-    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    edit = edit_of(spot.file, placed)
     cause += " Pad them to the longest, with 0."
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Pad the rows to one length.", "likely")

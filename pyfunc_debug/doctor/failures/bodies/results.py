@@ -6,7 +6,7 @@ import ast
 import functools
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.reading.made_values import made_return, made_shape
 from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument
@@ -70,7 +70,7 @@ def is_made(call: ast.Call) -> bool:
 
 def _edited(spot: Spot, pieces: dict[ast.expr, str], line: int, cause: str, sure: bool) -> Explanation:
     found = spot.source.replaced(pieces)
-    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    edit = edit_of(spot.file, found)
     advice = "" if edit is not None else "Give Tout one dtype for each value."
     return Explanation(RULE, spot.file, line, cause, edit, advice, "measured" if sure else "likely")
 

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.graphs.uncalled import call_of
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments, own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import (
     Node,
@@ -434,7 +434,7 @@ def _function_name(call: ast.Call, source: Any) -> str:
 
 def _edited(spot: Spot, call: ast.Call, pieces: dict[ast.expr, str], cause: str) -> Explanation | None:
     found = spot.source.replaced(pieces)
-    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    edit = edit_of(spot.file, found)
     return Explanation(RULE, spot.file, call.lineno, cause, edit)
 
 

@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.failures.bodies.results import body_shape, is_made
 from pyfunc_debug.doctor.failures.graphs import into_variables
 from pyfunc_debug.doctor.failures.models import keras_calls
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.made_values import made_return, made_shape
@@ -125,7 +125,7 @@ def _of_file(situation: Situation, tensor: Any) -> Explanation | None:
     statement = spot.source.statement(spot.line)
     code = short(spot.source.text(statement).split("\n")[0], 34) if statement is not None else "the program"
     pasted = spot.source.replaced({call: new})
-    edit = None if pasted is None else Edit(spot.file, pasted[0], pasted[1], (pasted[2],))
+    edit = edit_of(spot.file, pasted)
     cause = f"{what} `{code}` (line {spot.line}) needs height, width and channels as axes at trace."
     return None if edit is None else Explanation(RULE, spot.file, call.lineno, cause, edit, "", "likely")
 
@@ -212,7 +212,7 @@ def _in_lambda(situation: Situation) -> Explanation | None:
     if size is not None:
         new = f"{tf}.ensure_shape({spot.source.text(call)}, {written((None, *size[1:]))})"
         placed = spot.source.replaced({call: new})
-        edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(spot.file, placed)
         if edit is not None:
             return Explanation(RULE, spot.file, call.lineno, cause, edit, "", "likely")
     advice = f"Say it in the Lambda: {tf}.ensure_shape({text}, [None, ...]), None for the batch."
@@ -366,7 +366,7 @@ def _of_lambda(spot: Spot, call: ast.Call) -> Edit | None:
                 sizes = ", ".join(["None", *map(spot.source.text, said[0].elts)])
                 text = f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text(call)}, [{sizes}])"
                 placed = spot.source.replaced({call: text})
-                return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+                return edit_of(spot.file, placed)
     return None
 
 
@@ -404,7 +404,7 @@ def _asked(spot: Spot, call: ast.Call, shape: Shape | None) -> Edit | None:
     size = f"{dotted(function)}({zeros}).shape"
     text = f"{tf}.ensure_shape({spot.source.text(call)}, {f'[None, *{size}[1:]]' if batch else size})"
     placed = spot.source.replaced({call: text})
-    return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    return edit_of(spot.file, placed)
 
 
 def _for_an_index(situation: Situation, node: Node, op: Any, spot: Spot, call: ast.Call) -> Edit | None:
@@ -579,7 +579,7 @@ def _edit(node: Node, spot: Spot, call: ast.Call, known: list[Shape | None]) -> 
     else:
         return None
     found = source.replaced({call: new})
-    return None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+    return edit_of(node.site[0], found)
 
 
 def _like_its_input(spot: Spot, call: ast.Call) -> Edit | None:
@@ -590,7 +590,7 @@ def _like_its_input(spot: Spot, call: ast.Call) -> Edit | None:
         return None
     text = f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text(call)}, {one.id}.shape)"
     found = spot.source.replaced({call: text})
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def _of_each_number(spot: Spot, call: ast.Call, function: Function) -> Edit | None:
@@ -605,7 +605,7 @@ def _of_each_number(spot: Spot, call: ast.Call, function: Function) -> Edit | No
     tf, (one, other) = alias(spot, "tensorflow"), map(spot.source.text, inputs)
     size = f"{tf}.broadcast_static_shape({one}.shape, {other}.shape)"
     found = spot.source.replaced({call: f"{tf}.ensure_shape({spot.source.text(call)}, {size})"})
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def _by_number(node: ast.AST, given: set[str]) -> bool:
@@ -635,7 +635,7 @@ def _of_compiled(spot: Spot, call: ast.Call) -> Edit | None:
         return None
     tf = alias(spot, "tensorflow")
     found = spot.source.replaced({call: f"{tf}.reshape({spot.source.text(call)}, [-1])"})
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def _begin(node: Node) -> str:

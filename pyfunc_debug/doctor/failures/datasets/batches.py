@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.nodes import Node, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
@@ -81,7 +81,7 @@ def _without_rank(node: Node, spot: Spot, call: ast.Call, seen: dict[int, Shape]
     edited = spot.source.replaced(
         {call: f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text(call)}, {written(shape)})"}
     )
-    edit = None if edited is None else Edit(node.site[0], edited[0], edited[1], (edited[2],))
+    edit = edit_of(node.site[0], edited)
     return Explanation(RULE, *node.site, cause, edit, "" if edit else f"Give it the shape {written(shape)}.")
 
 
@@ -125,7 +125,7 @@ def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Ex
     given = [*map(source.text, call.args), *(f"{one.arg}={source.text(one.value)}" for one in call.keywords)]
     new = f"{source.text(call.func.value)}.padded_batch({', '.join([*given, f'padded_shapes={padded}'])})"
     edited = source.replaced({call: new})
-    edit = Edit(node.site[0], edited[0], edited[1], (edited[2],)) if edited is not None else None
+    edit = edit_of(node.site[0], edited)
     return Explanation(RULE, node.site[0], call.func.end_lineno or call.lineno, cause, edit, "", "likely")
 
 

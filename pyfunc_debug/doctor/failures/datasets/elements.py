@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models import keras_calls
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset
@@ -80,7 +80,7 @@ def _applied(situation: Situation) -> Explanation | None:
                 f"`{short(outer.source.text(call), 40)}` calls {short(outer.source.text(call.args[0]), 30)} once, with "
                 "the whole dataset. map calls it for each element."
             )
-            edit = None if found is None else Edit(outer.file, found[0], found[1], (found[2],))
+            edit = edit_of(outer.file, found)
             return Explanation(RULE, outer.file, outer.line, cause, edit, "" if edit else f"Call {text}.map(...).")
     return None
 
@@ -97,7 +97,7 @@ def _one_in_a_tuple(situation: Situation) -> Explanation | None:
         if not isinstance(spec, tuple) or len(spec) != 1 or not isinstance(spec[0], tuple) or len(spec[0]) < 2:
             continue
         found = spot.source.replaced({given: f"{given.id}.map(lambda element: element)"})
-        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        edit = edit_of(spot.file, found)
         names = ", ".join(("x", "y", "weight")[: len(spec[0])])
         cause = (
             f"the elements of {given.id} are (({names}),), a tuple around the pair: Keras takes all of it for the "
@@ -121,7 +121,7 @@ def _padded(situation: Situation) -> Explanation | None:
         tensor = "x.to_tensor()" if value.element_spec.ragged_rank else "x"  # a map takes rank 0 for a tensor
         text = spot.source.text(owner)
         placed = spot.source.replaced({owner: f"{text}.map(lambda x: {tensor})"})
-        edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(spot.file, placed)
         cause = (
             f"the elements of {text} are ragged tensors, and padded_batch pads plain ones only. A map makes tensors of "
             "them; ragged_batch would keep the batch ragged."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
@@ -38,6 +38,6 @@ def explain(situation: Situation) -> Explanation | None:
                 f"{text} is the description, a {found[1]}, by which {held[0]} was parsed: the value of this example is "
                 f"{held[0]}[{spot.source.text(one.slice)}]."
             )
-            edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+            edit = edit_of(spot.file, placed)
             return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Take it from {held[0]}.")
     return None

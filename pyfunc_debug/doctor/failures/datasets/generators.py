@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, wrapping
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -102,11 +102,11 @@ def without_shapes(situation: Situation) -> Explanation | None:
         rest = [source.text(one) for one in call.args if one is not types]
         rest += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.value is not types]
         placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={new}'])})"})
-        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(file, placed)
     edit = edit or learned_shapes.shaped(situation)
     if edit is None and spot is not None and (shapes_of := _of_first(types, _given(call), source, spot)) is not None:
         placed = source.replaced({call: source.with_argument(call, f"output_shapes={shapes_of}")})
-        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(file, placed)
         cause = cause.replace("output_signature says both.", "The first element says them, if all have the same.")
     return Explanation(
         "unknown-shape", file, call.lineno, cause, edit,
@@ -405,7 +405,7 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
         else:
             batch = None
         new = source.replaced(pieces) if len(places) == 1 and seen else None
-        edit = Edit(file, new[0], new[1], (new[2],)) if new is not None else None
+        edit = edit_of(file, new)
         if edit is not None and edit.first < edit.last:  # perhaps two statements: their lines stay as they are
             edit = Edit(file, edit.first, edit.last, source.spliced(pieces, edit.first, edit.last))
         cause = f"the generator yielded an element of shape {got}, but its signature says {wanted}. "
@@ -543,7 +543,7 @@ def _ragged(situation: Situation, found: re.Match[str]) -> Explanation | None:
         rest = [source.text(one) for one in call.args if one is not types]
         rest += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.value is not types]
         placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={spec}'])})"})
-        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(file, placed)
     cause = (
         f"the generator (line {yields[0].lineno if yields else call.lineno}) yields ragged tensors, but its dtype "
         "alone declares plain ones. output_signature says ragged."
@@ -572,7 +572,7 @@ def _spec_as_type(situation: Situation) -> Explanation | None:
         f"{short(text(types), 30)} is a signature, and from_generator takes it for output_types: its second one is "
         "dtypes alone. output_signature takes TensorSpecs."
     )
-    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    edit = edit_of(spot.file, placed)
     return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else "Pass it as output_signature=.")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Query, Situation
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, names, parameters, read
 
@@ -87,7 +87,7 @@ class Landing:
                 made = whole.get(self.method, f"{made}.map(lambda *row: (*row, *others))")
             new = f"lambda {kept}, *others: {made}"
         found = self.source.replaced({self.given: new})
-        return None if found is None else Edit(self.file, found[0], found[1], (found[2],))
+        return edit_of(self.file, found)
 
 
 def explain(situation: Situation) -> Explanation | None:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name, lookup
 
@@ -39,7 +39,7 @@ def explain(situation: Situation) -> Explanation | None:
         "NumPy makes of rows of mixed types: no tensor has that. All that is in "
         f"{'them' if several else 'it'} are numbers."
     )
-    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    edit = edit_of(spot.file, found)
     advice = "" if edit else f"Give it {pieces[next(iter(pieces))]}."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
 
@@ -59,7 +59,7 @@ def _sequences(spot: Spot, statement: ast.stmt) -> Explanation | None:
                 f"{text} holds rows of {min(lengths)} to {max(lengths)} numbers as Python objects (dtype object): a "
                 "tensor has rows of one length. Padded with zeros at their ends they have."
             )
-            edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+            edit = edit_of(spot.file, found)
             return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Pad the rows.")
     return None
 

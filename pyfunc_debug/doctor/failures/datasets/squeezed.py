@@ -6,7 +6,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.pastes.body_edits import is_generator
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import calls
@@ -30,7 +30,7 @@ def explain(situation: Situation) -> Explanation | None:
         if len(every) != 1:
             continue
         placed = source.replaced({every[0]: source.with_argument(every[0], "axis=-1")})
-        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(file, placed)
         cause = (
             f"the generator yielded an element of shape ({found[1]}), and those before had ({found[2]}): "
             f"`{source.text(every[0])}` drops every axis of size 1, so of a batch of one row its only axis, too."

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models import keras_calls
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup
@@ -37,7 +37,7 @@ def explain(situation: Situation) -> Explanation | None:
         text = spot.source.text(given)
         cause = f"{dotted(call.func)} got {short(text, 30)}, whose elements {said}"
         found = spot.source.replaced({given: f"{text}.batch(32)"})
-        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        edit = edit_of(spot.file, found)
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {text}.batch(32).")
     return None
 
@@ -63,7 +63,7 @@ def one_example(situation: Situation) -> Explanation | None:
             continue
         text = spot.source.text(given)
         placed = spot.source.replaced({given: f"{text}[None]"})
-        edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(spot.file, placed)
         cause = (
             f"{text} has the shape [{', '.join(got)}]: one example. A model takes a batch of them, "
             f"[batch, {', '.join(got)}]."

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument, return_value, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, parameters
@@ -106,7 +106,7 @@ def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Expl
             f"{name} gets {listed} by name. custom_gradient counts what it gets by position, {wanted}, but {grad} "
             f"(line {result.lineno}) returns {given} gradients."
         )
-        edit = None if placed is None else Edit(made.file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(made.file, placed)
         return Explanation(RULE, made.file, call.lineno, cause, edit, "" if edit else "Give it by position.")
     listed = (
         f"*{made.function.args.vararg.arg}" if made.function.args.vararg and not inputs else ", ".join(inputs[:wanted])
@@ -138,7 +138,7 @@ def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Expl
             f"{grad} returns {given} gradients, one for each of {made.results} results and {wanted} inputs. It has to "
             f"return {wanted}: for each of {', '.join(inputs[:wanted])} the sum over the results."
         )
-    edit = None if placed is None else Edit(made.file, placed[0], placed[1], (placed[2],))
+    edit = edit_of(made.file, placed)
     # The derivative itself is the author's to know.
     advice = "" if edit else f"Return the gradient of each of {listed}, in this order."
     return Explanation(RULE, made.file, result.lineno, cause, edit, advice, "likely" if edit else "measured")

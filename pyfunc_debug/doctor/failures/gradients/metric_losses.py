@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
@@ -61,6 +61,6 @@ def _explanation(spot: Spot, name: str, call: ast.Call, metric: object) -> Expla
     edit = None
     if func is not None and dotted(func).endswith(f"metrics.{kind}") and hasattr(losses, kind):
         found = source.replaced({func: dotted(func)[: -len(f"metrics.{kind}")] + f"losses.{kind}"})
-        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        edit = edit_of(spot.file, found)
     advice = "" if edit is not None else "Compute the loss by a function of keras.losses, or by ops."
     return Explanation(RULE, spot.file, call.lineno, cause, edit, advice)

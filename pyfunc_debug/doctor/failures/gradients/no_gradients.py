@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.ops.rewrites import as_ops, whole_as_ops, writ
 from pyfunc_debug.doctor.failures.ops.slopes import COST
 from pyfunc_debug.doctor.failures.ops.slopes import by_differences as measured_gradient
 from pyfunc_debug.doctor.failures.ops.smooth import NEAR, in_steps, of_library, ranks
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.pastes.plain_call import plain_call
 from pyfunc_debug.doctor.failures.reading.nodes import (
     Node,
@@ -290,7 +290,7 @@ def _left(spot: Spot, cut: Cut) -> Explanation:
             ),
         )
     placed = spot.source.replaced({cut.call: kept}) if whole and kept is not None else None
-    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    edit = edit_of(spot.file, placed)
     edit = edit or (None if stops else _function_in_ops(spot, cut) or _line_in_ops(spot, cut))
     if edit is not None:
         return Explanation(RULE, spot.file, line, cause, edit, "", "likely")
@@ -331,7 +331,7 @@ def _line_in_ops(spot: Spot, cut: Cut) -> Edit | None:
         as_ops(value, Spot(spot.file, spot.line, {**spot.variables, **tensors}, spot.module, "")) if tensors else None
     )
     placed = source.replaced({value: text}) if text is not None else None
-    return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    return edit_of(spot.file, placed)
 
 
 def _explanation(file: str, source: Source, cuts: list[ast.Call]) -> Explanation:
@@ -341,7 +341,7 @@ def _explanation(file: str, source: Source, cuts: list[ast.Call]) -> Explanation
         if one.lineno == cut.lineno and isinstance(one.func, ast.Attribute)
     }  # fmt: skip
     placed = source.replaced(pieces)
-    edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    edit = edit_of(file, placed)
     more = [str(one.lineno) for one in cuts if one.lineno != cut.lineno]
     also = f" So do lines {', '.join(dict.fromkeys(more))}." if more else ""
     cause = (

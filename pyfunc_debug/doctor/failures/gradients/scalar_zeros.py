@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.failures.gradients.overrides import override
 from pyfunc_debug.doctor.failures.ops.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.ops.slopes import COST, by_differences
 from pyfunc_debug.doctor.failures.ops.smooth import NEAR, in_steps, of_library
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.nodes import Node, body_spot, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, read, short
@@ -145,7 +145,7 @@ def _of_another_op(node: Node) -> Explanation | None:
     if call is None or found is None or node.site is None:
         return None
     placed = node.source.replaced({found.key: f'"{found.made}"'})
-    edit = None if placed is None else Edit(node.site[0], placed[0], placed[1], (placed[2],))
+    edit = edit_of(node.site[0], placed)
     cause = (
         f"{found.cause(node.source.text(call.func))}. TensorFlow's own finds none in {node.called}, uses one 0, of "
         "shape [], and the op before it fails on that."

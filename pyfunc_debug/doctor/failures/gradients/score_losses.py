@@ -9,7 +9,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import given, is_loss
 from pyfunc_debug.doctor.failures.pastes import wrapping
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of, is_symbolic, keras_name, shape_of
@@ -219,7 +219,7 @@ def _crossentropy(function: ast.FunctionDef, spot: Spot) -> Edit | None:
     elif not metrics and len(call.args) < 3 and found[0] in (*call.args, *(one.value for one in call.keywords)):
         pieces[found[0]] = f"{new}, metrics=[{_metric(function, spot)}]"
     placed = spot.source.replaced(pieces)
-    return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    return edit_of(spot.file, placed)
 
 
 def _metric(function: ast.FunctionDef, spot: Spot) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, is_tape, names, short
 
@@ -117,7 +117,7 @@ def _of_whole_numbers(
         tf = dotted(value.func).rpartition(".")[0]
         if tf and len(value.args) == 1 and not {one.arg for one in value.keywords} & {"dtype"}:
             placed = source.replaced({value: source.with_argument(value, f"dtype={tf}.float32")})
-            edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+            edit = edit_of(file, placed)
     return Untaped(statement.lineno, cause, edit, "" if edit else f"Make {source.text(wanted)} of floats.")
 
 

@@ -6,7 +6,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.graphs.python_loops import left_by_a_tensor
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import indent_of, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias
@@ -154,7 +154,7 @@ def _as_float(spot: Spot, statements: list[ast.stmt], name: str, dtype: str) -> 
                 else f"{alias(spot, 'tensorflow')}.cast({text}, {alias(spot, 'tensorflow')}.{dtype})"
             )
             found = spot.source.replaced({value: new})
-            return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+            return edit_of(spot.file, found)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, py_call
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, short
@@ -77,7 +77,7 @@ def _explanation(
         f"`{short(source.text(given), 40)}` calls {name} once, while the graph is built. {op} wants the function "
         f"itself, and calls it with the values of inp at run."
     )
-    edit = None if found is None else Edit(file, found[0], found[1], (found[2],))
+    edit = edit_of(file, found)
     return Explanation(RULE, file, given.lineno, cause, edit, "" if edit else f"Pass {name}, not called.")
 
 

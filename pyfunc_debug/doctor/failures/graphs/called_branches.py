@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
@@ -37,7 +37,7 @@ def explain(situation: Situation) -> Explanation | None:
         "functions, and runs the ops of one of them."
     )
     placed = spot.source.replaced(wrong)
-    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    edit = edit_of(spot.file, placed)
     advice = "" if edit else f"Pass {name} functions: lambda: {short(text(first), 40)}."
     return Explanation(RULE, spot.file, call.lineno, cause, edit, advice)
 

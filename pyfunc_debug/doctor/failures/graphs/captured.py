@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, parameters
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import names
@@ -42,7 +42,7 @@ def explain(situation: Situation) -> Explanation | None:
                 inp: f"[{', '.join([*map(source.text, inp.elts), name])}]",
             }
             found = source.replaced(pieces)
-            edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+            edit = edit_of(node.site[0], found)
     advice = f"Take {name} as an argument of {node.called}, and add it to inp."
     if is_keras(spot.value(name)):
         advice = "A loss or a metric gets y_true, y_pred and sample_weight: pass it to fit as sample_weight."

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments, own_nodes
 from pyfunc_debug.doctor.failures.reading.evaluation import apart, evaluated, given_names, made_array
 from pyfunc_debug.doctor.failures.reading.situation import Spot
@@ -51,7 +51,7 @@ def in_graph(spot: Spot, node: Comprehension, over: str = "") -> Edit | None:
     if not over and all((_length(one, spot) or _MOST + 1) <= _MOST for one in parts):
         new = {one: f"{tf}.unstack({spot.source.text(one)})" for one in parts if symbolic_parts(one, spot)}
         found = spot.source.replaced(dict(new))
-        return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        return edit_of(spot.file, found)
     if len(node.generators) > 1 or any(isinstance(one, Comprehension) for one in ast.walk(node.elt)):
         return None  # map_fn takes no lists of lists
     if over and (counted or len(parts) > 1):

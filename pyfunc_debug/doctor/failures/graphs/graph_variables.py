@@ -6,7 +6,7 @@ import ast
 
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
 from pyfunc_debug.doctor.failures.pastes import wrapping
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, runs, when
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
@@ -62,7 +62,7 @@ def _given(spot: Spot, statement: ast.stmt) -> Explanation | None:
             f"{', '.join(texts)} is a weight of Keras', and {dotted(call.func)} a tf.function: it takes what is no "
             "tensor for NumPy, and asks for a value while the graph is built. As a tensor the graph reads it each time."
         )
-        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        edit = edit_of(spot.file, found)
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {pieces[weights[0]]}.")
     return None
 

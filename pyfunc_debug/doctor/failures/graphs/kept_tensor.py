@@ -9,7 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.graphs import state_changes
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.each_time import each_time
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras, is_symbolic
@@ -118,7 +118,7 @@ def kept_each_time(spot: Spot, call: ast.Call, function: ast.FunctionDef) -> Edi
     """The line that keeps a tensor, in a py_function."""
     new = each_time(spot.source, function, call, alias(spot, "tensorflow"))
     found = spot.source.replaced({call: new}) if new is not None else None
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def _tracing(situation: Situation) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
@@ -23,7 +23,7 @@ def in_place(spot: Spot, value: ast.expr) -> Edit | None:
     if not pieces or set(symbolic_parts(value, spot)) - kept:
         return None
     found = spot.source.replaced(pieces)
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def as_python_range(spot: Spot, given: ast.expr) -> str | None:
@@ -50,7 +50,7 @@ def as_python_ranges(spot: Spot, node: ast.ListComp | ast.GeneratorExp) -> Edit 
     if not known or any(given not in known and symbolic_parts(given, spot) for given in ranges):
         return None
     found = spot.source.replaced(known)
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def size(spot: Spot, node: ast.expr) -> str | None:

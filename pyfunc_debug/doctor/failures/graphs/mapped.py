@@ -6,7 +6,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.bodies.results import body_dtypes, is_made
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -53,7 +53,7 @@ def _map_fn(situation: Situation, match: re.Match[str]) -> Explanation | None:
     file, call = found[0]
     source, tf = read(file), dotted(call.func).rpartition(".")[0] or "tf"
     placed = source.replaced({call: source.with_argument(call, f"fn_output_signature={tf}.{made}")})
-    edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    edit = edit_of(file, placed)
     cause = (
         f"tf.map_fn takes {given} for the dtype of the results, that of the elements, but its function returns {made}."
     )
@@ -93,7 +93,7 @@ def _one_of_several(situation: Situation) -> Explanation | None:
 
 def _replaced(spot: Spot, pieces: dict[ast.expr, str]) -> Edit | None:
     found = spot.source.replaced(pieces)
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def _functions(source: Source) -> list[ast.FunctionDef]:
@@ -121,7 +121,7 @@ def _executing(situation: Situation, asked: str) -> Explanation | None:
     if len(found) == 1:
         file, source, value = found[0]
         placed = source.replaced({value: "1"})
-        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(file, placed)
     cause = f"calls of {node.called} that ran at the same time asked {asked}."
     return Explanation(
         "shared-state",
@@ -152,7 +152,7 @@ def _workers(situation: Situation, spot: Spot, asked: str) -> Explanation:
     if len(found) == 1:
         file, source, value = found[0]
         placed = source.replaced({value: "1"})
-        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(file, placed)
     who = "Keras' workers" if edit is not None else "two threads"
     function = spot.function
     where = f"in {function.name}, " if isinstance(function, ast.FunctionDef) else ""
@@ -180,7 +180,7 @@ def _made_anew(spot: Spot) -> Edit | None:
         if len(made) == 1 and isinstance(made[0], ast.Call):
             found.append((given.body, source.text(made[0])))
     placed = source.replaced({found[0][0]: found[0][1]}) if len(found) == 1 else None
-    return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    return edit_of(spot.file, placed)
 
 
 def _files(situation: Situation, site: tuple[str, int] | None) -> list[tuple[str, Source]]:

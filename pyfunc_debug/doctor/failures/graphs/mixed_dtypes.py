@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.evaluation import evaluated, given_names
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -82,7 +82,7 @@ def _listed(spot: Spot, statement: ast.stmt, dtypes: list[str]) -> Explanation |
     found = spot.source.replaced({part: f"{tf}.cast({spot.source.text(part)}, {tf}.{floats[0]})" for part, _ in other})
     named = " and ".join(f"{spot.source.text(part)} is {dtype}" for part, dtype in other[:2])
     cause = f"{named}, and the others are {floats[0]}: NumPy would convert, TensorFlow joins tensors of one dtype only."
-    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    edit = edit_of(spot.file, found)
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Cast them to one dtype.")
 
 

@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.graphs import comprehensions
 from pyfunc_debug.doctor.failures.ops.rewrites import created
 from pyfunc_debug.doctor.failures.pastes import control_flow, wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import as_python
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments, own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, short
@@ -132,7 +132,7 @@ def _in_place(spot: Spot, node: ast.expr) -> Edit | None:
             if makes or dotted(call.func) == "range":
                 pieces[call.func] = f"{tf}.{makes or 'range'}"
     found = spot.source.replaced(pieces)
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def _bound_before(situation: Situation, spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Explanation | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor.failures.pastes.control_flow import converts
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
@@ -44,7 +44,7 @@ def _for_ever(spot: Spot) -> Explanation | None:
         "graph's."
     )
     found = spot.source.replaced({loop.test: f"{tf}.constant({test})"}) if word == "break" else None
-    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    edit = edit_of(spot.file, found)
     advice = "" if edit else f"Loop while {tf}.constant(True), and leave it by a break."
     return Explanation(RULE, spot.file, loop.lineno, cause, edit, advice, "likely")
 
@@ -78,7 +78,7 @@ def _in_graph(spot: Spot, loop: ast.For) -> Edit | None:
     if not converts(ast.Module([loop], [])) or not all(_takes_tensors(one, spot, counted) for one in own_nodes(loop)):
         return None
     found = spot.source.replaced({over: new})
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def _without_return(spot: Spot, loop: ast.For, head: str) -> Edit | None:

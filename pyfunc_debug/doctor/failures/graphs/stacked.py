@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.nodes import argument, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
@@ -55,7 +55,7 @@ def _mapped(situation: Situation) -> Explanation | None:
                 call: f"{tf}.ensure_shape({node.source.text(call)}, {size})",
                 signature: f"{tf}.RaggedTensorSpec({size}, {node.source.text(signature)}, 0)",
             })  # fmt: skip
-            edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+            edit = edit_of(node.site[0], found)
             cause += " With a ragged signature they become one ragged tensor."
         advice = "" if edit else "Pad them to one size in the body."
         return Explanation(RULE, *node.site, cause, edit, advice)
@@ -78,6 +78,6 @@ def _listed(situation: Situation, found: re.Match[str]) -> Explanation | None:
             f"`{short(source.text(given[0]), 44)}` makes one tensor of values of different shapes, "
             f"{found[1]} and {found[2]}: that takes equal ones. As a tuple each stays a tensor of its own."
         )
-        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(file, placed)
         return Explanation(RULE, file, given[0].lineno, cause, edit, "" if edit else f"Return {text}.", "likely")
     return None

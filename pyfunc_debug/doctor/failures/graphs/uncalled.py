@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -130,7 +130,7 @@ def _maker(situation: Situation, function: ast.FunctionDef, name: str) -> Explan
         given, needed = passed[0], parameters(function)[: len(parameters(function)) - len(function.args.defaults)]
         cause = f"{function.name} makes the function {name} that is wanted here, and was passed without being called."
         placed = spot.source.replaced({given: f"{function.name}()"}) if not needed else None
-        edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(spot.file, placed)
         words = f"Call it: {function.name}({', '.join(f'{one}=...' for one in needed)})."
         return Explanation(RULE, spot.file, given.lineno, cause, edit, "" if edit else words)
     return None
@@ -203,7 +203,7 @@ def _numpy_itself(situation: Situation) -> Explanation | None:
     cause = (
         f"`{code}` names the method and does not call it; and a graph's tensors have none. The tensor itself is wanted."
     )
-    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    edit = edit_of(spot.file, placed)
     return None if edit is None else Explanation(RULE, spot.file, spot.line, cause, edit)
 
 
@@ -247,5 +247,5 @@ def _as_lambda(spot: Spot, given: ast.Call, method: str) -> Explanation | None:
         f"`{short(source.text(given), 40)}` is what {last} gives for these values, once. {method} wants a "
         "function, which it calls itself."
     )
-    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    edit = edit_of(spot.file, placed)
     return Explanation(RULE, spot.file, given.lineno, cause, edit, "" if edit else f"Pass a lambda that calls {last}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of, lookup, root_is
@@ -44,6 +44,6 @@ def _dtype(node: ast.expr, spot: Spot) -> str:
 def _explanation(spot: Spot, call: ast.Call, given: ast.expr, got: str, wanted: str) -> Explanation:
     text, name, tf = spot.source.text(given), dotted(call.func), alias(spot, "tensorflow")
     placed = spot.source.replaced({given: f"{tf}.cast({text}, {tf}.{wanted})"})
-    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    edit = edit_of(spot.file, placed)
     cause = f"{text} is {got}, and {name} takes whole numbers: TensorFlow does not convert between them by itself."
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Cast {text} to {tf}.{wanted}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
@@ -42,7 +42,7 @@ def explain(situation: Situation) -> Explanation | None:
             f"`{short(text, 40)}` is the function {found[1]}: {method} takes the generator that it makes when it is "
             "called."
         )
-        edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+        edit = edit_of(spot.file, placed)
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Pass {text}().")
     return None
 

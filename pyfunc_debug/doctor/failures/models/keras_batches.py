@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments, own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, short
@@ -140,7 +140,7 @@ def _explained(maker: _Maker, cause: str, pieces: dict[ast.expr, str], advice: s
     if 0 < len(pieces) <= _MOST:
         if len({(one.lineno, one.end_lineno) for one in pieces}) == 1:
             found = maker.source.replaced(pieces)
-            edit = None if found is None else Edit(maker.spot.file, found[0], found[1], (found[2],))
+            edit = edit_of(maker.spot.file, found)
         else:
             first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
             edit = Edit(maker.spot.file, first, last, maker.source.spliced(pieces, first, last))
@@ -290,7 +290,7 @@ def _inputs_only(spot: Spot, call: ast.Call) -> Explanation | None:
     text = spot.source.text(given)
     parts = ", ".join(map(spot.source.text, given.elts)) if isinstance(given, (ast.List, ast.Tuple)) else f"*{text}"
     found = spot.source.replaced({given: parts})
-    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    edit = edit_of(spot.file, found)
     cause = (
         f"{call.func.attr} takes a list or tuple of arrays, `{short(text, 30)}`, for the inputs alone, and there is no "
         "target. Inputs and targets are two arguments."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
 from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name
@@ -97,5 +97,5 @@ def _with(spot: Spot, call: ast.Call, keyword: str, cause: str, advice: str) -> 
     if name not in [one.arg for one in call.keywords]:
         comma = "" if text.endswith("()") else ", "
         found = spot.source.replaced({call: f"{text[:-1].rstrip().rstrip(',')}{comma}{keyword})"})
-        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        edit = edit_of(spot.file, found)
     return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else advice)

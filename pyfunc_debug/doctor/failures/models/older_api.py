@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor.failures.models import older_backend
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.doctor.failures.reading.symbols import calls
@@ -179,7 +179,7 @@ def _text(spot: Spot, call: ast.Call, renamed: Mapping[str, str], func: str = ""
 
 def _edit(spot: Spot, pieces: dict[ast.expr, str]) -> Edit | None:
     found = spot.source.replaced(pieces)
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def _named_weight(spot: Spot) -> Explanation | None:

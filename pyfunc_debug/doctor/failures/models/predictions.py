@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
@@ -41,7 +41,7 @@ def explain(situation: Situation) -> Explanation | None:
             "called is graph code, and has one."
         )
         found = spot.source.replaced({call: text}) if isinstance(spot.source.parent(call), _TAKES) else None
-        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        edit = edit_of(spot.file, found)
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Write {text}.", "likely")
     return None
 

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names, parameters
@@ -91,7 +91,7 @@ def of_library(call: ast.Call, spot: Spot) -> Edit | None:
     apart = f"{tf}.sigmoid(({text}[:, None] - {text}[None, :]) / {NEAR})"
     whole = f"{tf}.cast({tf}.reduce_sum({apart}, axis=1) + 0.5, {spot.source.text(declared)})"
     placed = spot.source.replaced({call: whole})
-    return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    return edit_of(spot.file, placed)
 
 
 def _first_rank(function: ast.AST, name: str) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Function
 
@@ -21,7 +21,7 @@ def in_place(spot: Spot, pieces: dict[ast.expr, str]) -> Edit | None:
     if not pieces:
         return None
     found = spot.source.replaced(pieces)
-    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return edit_of(spot.file, found)
 
 
 def of_a_tensor(spot: Spot, pieces: dict[ast.expr, str], said: str) -> Explanation | None:

@@ -46,6 +46,14 @@ class Edit:
         return f"Replace {first if self.first == self.last else f'lines {first} to {self.last}'} by:"
 
 
+def edit_of(file: str, placed: tuple[int, int, str] | None) -> Edit | None:
+    """The paste for what `Source.replaced` gives: a first and a last line, and the one line in their place."""
+    if placed is None:
+        return None
+    first, last, text = placed
+    return Edit(file, first, last, (text,))
+
+
 def is_instruction(line: str) -> bool:
     """Whether a line of a fix says where the lines below it go: those are printed from the first column, to copy."""
     return _INSTRUCTION.fullmatch(line) is not None

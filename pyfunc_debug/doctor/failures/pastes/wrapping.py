@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor.failures.graphs import into_variables
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.reading.made_values import made_dtype, made_shape, made_value
@@ -463,11 +463,7 @@ def _inside(node: ast.AST, other: ast.AST) -> bool:
 
 
 def _edit(spot: Spot, pieces: dict[ast.expr, str]) -> Edit | None:
-    found = spot.source.replaced(pieces)
-    if found is None:
-        return None
-    first, last, text = found
-    return Edit(spot.file, first, last, (text,))
+    return edit_of(spot.file, spot.source.replaced(pieces))
 
 
 def replace_expression(spot: Spot, node: ast.expr, text: str) -> Edit | None:
