@@ -13,7 +13,6 @@ from pyfunc_debug.doctor.kept_values import KeptValue
 from pyfunc_debug.records import Function
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_BLOCKS = ("body", "orelse", "finalbody")
 
 
 def fix(facts: Facts, function: Function | None, values: Sequence[KeptValue], names: Sequence[str], file: str) -> str:
@@ -52,7 +51,7 @@ def _made_again(facts: Facts, function: Function, values: Sequence[KeptValue], f
     if isinstance(source.parent(definition), ast.ClassDef) or not all(isinstance(one, ast.Assign) for one in writes):
         return None
     home = _scope(source, definition)
-    blocks = [_block(source, one) for one in writes]
+    blocks = [source.block(one) for one in writes]
     made = _making(source, definition, short)
     if made is None or blocks[0] is None or any(one is not blocks[0] for one in blocks):
         return None
@@ -86,13 +85,6 @@ def _making(source: Source, definition: ast.FunctionDef, short: str) -> tuple[st
 
 def _scope(source: Source, node: ast.AST) -> ast.AST | None:
     return next((one for one in source.around(node) if isinstance(one, _FUNCTIONS)), None)
-
-
-def _block(source: Source, statement: ast.stmt) -> list[ast.stmt] | None:
-    """The statements among which one stands."""
-    parent = source.parent(statement)
-    lists = [getattr(parent, part, None) for part in _BLOCKS]
-    return next((one for one in lists if isinstance(one, list) and statement in one), None)
 
 
 def _uses_before(scope: ast.AST, name: str, statement: ast.stmt) -> bool:

@@ -50,9 +50,7 @@ def _with(statement: ast.With) -> _Region | None:
 def _acquired(own: Source, statement: ast.stmt) -> _Region | None:
     """`lock.acquire()` and what follows up to `lock.release()`, or a `try` with that in its `finally`."""
     lock = _calls(statement, "acquire")
-    parent = own.parent(statement)
-    block = next((one for one in (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
-                  if isinstance(one, list) and statement in one), None)  # fmt: skip
+    block = own.block(statement)
     if lock is None or block is None:
         return None
     after = block[block.index(statement) + 1 :]

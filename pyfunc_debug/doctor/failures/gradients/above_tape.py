@@ -9,7 +9,7 @@ from pyfunc_debug.doctor.failures.gradients.below_tape import all_none
 from pyfunc_debug.doctor.failures.gradients.left_behind import Liveness
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, asked_of_tape, dotted, indent_of, is_tape, names, short
+from pyfunc_debug.doctor.failures.reading.source import Source, asked_of_tape, dotted, indent_of, names, short, tapes
 
 RULE = "cut-gradient"
 _SAID = "No gradients provided for any variable"
@@ -28,10 +28,7 @@ def explain(situation: Situation) -> Explanation | None:
             continue
         source = spot.source
         holder = source.function(spot.line)
-        blocks = [
-            one for one in ast.walk(source.tree)
-            if isinstance(one, ast.With) and is_tape(one) and source.function(one.lineno) is holder
-        ]  # fmt: skip
+        blocks = [one for one in tapes(source) if source.function(one.lineno) is holder]
         if blocks:
             return _of_block(spot, source, blocks[0]) if len(blocks) == 1 else None
     return None
@@ -53,15 +50,12 @@ def _of_block(spot: Spot, source: Source, block: ast.With) -> Explanation | None
 def _levels(source: Source, block: ast.With) -> list[list[ast.stmt]]:
     """The statements before the block, then those before the statement around it, up to the function."""
     found: list[list[ast.stmt]] = []
-    node: ast.AST = block
-    while True:
-        parent = source.parent(node)
-        lists = [getattr(parent, part, None) for part in ("body", "orelse", "finalbody")]
-        own = next((one for one in lists if isinstance(one, list) and node in one), [])
-        found.append(own[: own.index(node)] if node in own else [])
-        if parent is None or isinstance(parent, (*_DEFINITIONS, ast.Module)):
-            return found
-        node = parent
+    for node in (block, *source.around(block)):
+        if isinstance(node, (*_DEFINITIONS, ast.Module)):
+            break
+        own = source.block(node) if isinstance(node, ast.stmt) else None
+        found.append(own[: own.index(node)] if own is not None and isinstance(node, ast.stmt) else [])
+    return found
 
 
 def _live(spot: Spot, statements: Sequence[ast.stmt], read: set[str]) -> list[ast.stmt]:
@@ -94,9 +88,7 @@ def _makes(value: ast.expr) -> bool:
     """Whether an expression makes a variable or a model, or lists variables: nothing that has a gradient."""
     call = value.func if isinstance(value, ast.Call) else None
     last = dotted(call if call is not None else value).rpartition(".")[2]
-    return (
-        last in ("Variable", "trainable_variables", "trainable_weights", "variables", "weights") or last[:1].isupper()
-    )
+    return last in _LISTS or last[:1].isupper()
 
 
 def _targets(statement: ast.stmt) -> set[str]:

@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.gradients.left_behind import live_statements
 from pyfunc_debug.doctor.failures.gradients.taped_losses import gradients_named
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import asked_of_tape, dotted, indent_of, is_tape, names, short
+from pyfunc_debug.doctor.failures.reading.source import asked_of_tape, dotted, indent_of, names, short, tapes
 
 RULE = "cut-gradient"
 _SAID = "No gradients provided for any variable"
@@ -26,10 +26,7 @@ def explain(situation: Situation) -> Explanation | None:
         if _SAID not in situation.message and not ("None" in situation.message and all_none(spot)):
             continue
         source = spot.source
-        blocks = [
-            one for one in ast.walk(source.tree)
-            if isinstance(one, ast.With) and is_tape(one) and source.function(one.lineno) is spot.function
-        ]  # fmt: skip
+        blocks = [one for one in tapes(source) if source.function(one.lineno) is spot.function]
         if len(blocks) == 1:
             return _below(spot, blocks[0])
     return None
@@ -47,8 +44,7 @@ def all_none(spot: Spot) -> bool:
 def _siblings(spot: Spot, block: ast.With) -> tuple[list[ast.stmt], int, int] | None:
     """The statements around a block, its place in them, and that of what asks its tape; None if it is not clear."""
     parent = spot.source.parent(block)
-    bodies = [getattr(parent, field, None) for field in ("body", "orelse", "finalbody")]
-    body = next((one for one in bodies if isinstance(one, list) and block in one), None)
+    body = spot.source.block(block)
     asked = asked_of_tape(spot.source, block)
     if body is None or len(asked) != 1:
         return None

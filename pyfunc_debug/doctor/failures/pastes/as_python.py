@@ -215,8 +215,7 @@ def _general(source: Source, spec: Any, outer: Spot) -> str:
 def _alike(source: Source, statement: ast.stmt, given: ast.expr) -> list[tuple[ast.stmt, ast.Call]]:
     """This map and those near it, in the same block, of the same function: with their statements."""
     text = source.text(given)
-    blocks = [getattr(source.parent(statement), name, []) for name in ("body", "orelse", "finalbody")]
-    block = next((one for one in blocks if isinstance(one, list) and statement in one), [statement])
+    block = source.block(statement) or [statement]
     found = []
     for one in block[block.index(statement) :]:
         for call in calls(one):

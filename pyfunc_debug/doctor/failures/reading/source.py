@@ -71,6 +71,12 @@ class Source:
             yield found
             found = self.parent(found)
 
+    def block(self, statement: ast.stmt) -> list[ast.stmt] | None:
+        """The statements among which one stands, itself among them."""
+        parent = self.parent(statement)
+        lists = [getattr(parent, part, None) for part in ("body", "orelse", "finalbody")]
+        return next((one for one in lists if isinstance(one, list) and statement in one), None)
+
     def statement(self, line: int) -> ast.stmt | None:
         """The innermost statement that holds a line."""
         found: ast.stmt | None = None
@@ -239,11 +245,16 @@ def tapes_around(source: Source, line: int) -> list[ast.With]:
     return [one for one in around if isinstance(one, ast.With) and is_tape(one)]
 
 
-def tapes_before(source: Source, line: int) -> list[ast.With]:
-    """The blocks of tapes that a line may be about: the last above it in its function, and those of other functions."""
+def tapes(source: Source) -> list[ast.With]:
+    """The blocks of tapes of a file."""
     if not any("GradientTape" in one for one in source.lines):  # a file of a library's may have 10,000 nodes
         return []
-    blocks = [one for one in all_nodes(source.tree) if isinstance(one, ast.With) and is_tape(one)]
+    return [one for one in all_nodes(source.tree) if isinstance(one, ast.With) and is_tape(one)]
+
+
+def tapes_before(source: Source, line: int) -> list[ast.With]:
+    """The blocks of tapes that a line may be about: the last above it in its function, and those of other functions."""
+    blocks = tapes(source)
     here = source.function(line)
     own = [one for one in blocks if source.function(one.body[0].lineno) is here]
     above = [one for one in own if one.lineno <= line]
