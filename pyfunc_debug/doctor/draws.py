@@ -39,8 +39,6 @@ def op_of(draw: str, called: str) -> str | None:
     return None if new is None or "tf.gather(" in ast.unparse(new) else ast.unparse(new)
 
 
-_SIZE = re.compile(r"len\(.*\)|\w+\.shape\[\d\]|(?:n|num|size|count|batch_size|length)\w*")
-"""What is a number by its text, and no array."""
 _CASTS = {
     "float": "float32", "int": "int32",
     **{one: one for one in ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64")},

@@ -186,9 +186,6 @@ def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrac
             whole = number[3].lstrip("-").isdigit() and number[4].lstrip("-").isdigit()
             dtype = "tf.int32" if whole and dtypes.get(number[1]) != "tf.float32" else "tf.float32"
             dtypes[number[1]] = "" if number[2] or dtypes.get(number[1]) == "" else dtype
-            own = facts.definition(function.file, function.line)
-            if dtypes[number[1]] == "tf.int32" and own is not None and _counts_summaries(own, number[1]):
-                dtypes[number[1]] = "tf.int64"
         elif (text := _TEXT.match(one)) is not None:
             dtypes[text[1]] = "tf.string"
         elif counted is not None:
@@ -200,6 +197,7 @@ def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrac
     own = facts.definition(function.file, function.line)
     if own is None or any(_as_python(own, name, traces[-1].signature) for name in dtypes):
         return ""
+    dtypes |= {one: "tf.int64" for one, dtype in dtypes.items() if dtype == "tf.int32" and _counts_summaries(own, one)}
     for name in [one for one, dtype in dtypes.items() if dtype in ("tf.int32", "tf.float32")]:
         beside = _beside(own, name, traces)
         if beside is None:
@@ -245,13 +243,11 @@ def _computed_with(own: ast.AST, name: str) -> Iterator[ast.expr]:
 
 def _counts_summaries(own: ast.AST, name: str) -> bool:
     """Whether a parameter is the step of a tf.summary, which takes int64."""
-    return any(
-        isinstance(one, ast.Call) and ".summary." in f".{ast.unparse(one.func)}"
-        and any(isinstance(part, ast.Name) and part.id == name
-                for given in (*one.args[2:], *(each.value for each in one.keywords if each.arg == "step"))
-                for part in [given])
-        for one in ast.walk(own)
-    )  # fmt: skip
+    given = [
+        step for one in pastes.walk(own, ast.Call) if ".summary." in f".{ast.unparse(one.func)}"
+        for step in (*one.args[2:], *(each.value for each in one.keywords if each.arg == "step"))
+    ]  # fmt: skip
+    return any(isinstance(one, ast.Name) and one.id == name for one in given)
 
 
 def _as_python(own: ast.AST, name: str, signature: str = "") -> bool:

@@ -8,7 +8,7 @@ import sys
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_keras
 
 RULE = "cut-gradient"
 _SAID = "No gradients provided for any variable"
@@ -22,7 +22,7 @@ def explain(situation: Situation) -> Explanation | None:
         for name, scope in _losses(spot):
             for call in calls(scope):
                 metric = lookup(call.func, spot)
-                if _is_metric(metric):
+                if of_keras(type(metric), "Metric"):
                     return _explanation(spot, name, call, metric)
     return None
 
@@ -38,10 +38,6 @@ def _losses(spot: Spot) -> list[tuple[str, ast.AST]]:
         (one.name, one) for one in ast.walk(spot.source.tree)
         if isinstance(one, ast.FunctionDef) and one.name in given
     ]  # fmt: skip
-
-
-def _is_metric(value: object) -> bool:
-    return any(one.__name__ == "Metric" and one.__module__.startswith("keras.") for one in type(value).__mro__)
 
 
 def _explanation(spot: Spot, name: str, call: ast.Call, metric: object) -> Explanation:

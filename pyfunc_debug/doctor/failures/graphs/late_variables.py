@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_symbolic, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_symbolic, lookup, of_keras
 
 RULE = "variable-in-function"
 _APPLIES = {"apply_gradients": 0, "apply": 1, "minimize": 1}
@@ -80,7 +80,7 @@ def _value(node: ast.expr, spot: Spot) -> Any:
 
 
 def _is_optimizer(value: object) -> bool:
-    return any(one.__name__ == "BaseOptimizer" and one.__module__.startswith("keras.") for one in type(value).__mro__)
+    return of_keras(type(value), "BaseOptimizer")
 
 
 def _variables(call: ast.Call, spot: Spot) -> ast.expr | None:

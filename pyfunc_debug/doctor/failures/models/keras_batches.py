@@ -17,7 +17,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments, own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, of_keras
 
 RULE = "generator"
 _TUPLE = re.compile(r"the generator must return a tuple, either \(input,\)")
@@ -113,7 +113,7 @@ def _maker(given: ast.expr, spot: Spot) -> _Maker | None:
         return _of_code(value.gi_code, spot.module if frame is None else frame.f_globals, "yields")
     else:
         kind = value if isinstance(value, type) else type(value)
-        if any(one.__name__ == "PyDataset" and one.__module__.startswith("keras.") for one in kind.__mro__):
+        if of_keras(kind, "PyDataset"):
             function = next((vars(one)["__getitem__"] for one in kind.__mro__ if "__getitem__" in vars(one)), None)
             return _of_code(getattr(function, "__code__", None), getattr(function, "__globals__", {}), "returns")
     return _of_code(getattr(function, "__code__", None), getattr(function, "__globals__", {}), "yields")

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.paired.layers import is_layer
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls
+from pyfunc_debug.doctor.failures.reading.symbols import calls, of_keras
 
 RULE = "variable-in-function"
 _MOST = 30
@@ -44,9 +44,7 @@ def _is_class(node: ast.expr, spot: Spot) -> bool:
     value: Any = spot.value(dotted(node).partition(".")[0])
     for part in dotted(node).split(".")[1:]:
         value = getattr(value, part, None)
-    return isinstance(value, type) and any(
-        one.__name__ == "Layer" and one.__module__.startswith("keras.") for one in value.__mro__
-    )  # fmt: skip
+    return isinstance(value, type) and of_keras(value, "Layer")
 
 
 def _explanation(spot: Spot, function: ast.FunctionDef, made: ast.Call) -> Explanation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
@@ -11,13 +12,12 @@ from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 
 RULE = "symbolic-value"
-_SAID = "should be float. Got"
-_ALSO = "should be a float. Got"
+_SAID = re.compile(r"should be (?:a )?float\. Got")
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the callback got a tensor for a rate."""
-    if not (_SAID in situation.message or _ALSO in situation.message):
+    if not _SAID.search(situation.message):
         return None
     for spot in reversed(situation.spots):
         made = [

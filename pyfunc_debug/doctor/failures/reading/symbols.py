@@ -78,9 +78,14 @@ def lookup(node: ast.AST, spot: Spot) -> Any:
     return None
 
 
+def of_keras(kind: type, name: str) -> bool:
+    """Whether a class is one of Keras 3 of this name, or derived from it."""
+    return any(one.__name__ == name and one.__module__.startswith("keras.") for one in kind.__mro__)
+
+
 def is_keras_variable(value: object) -> bool:
     """Whether a value is a variable of Keras 3."""
-    return any(one.__name__ == "Variable" and one.__module__.startswith("keras.") for one in type(value).__mro__)
+    return of_keras(type(value), "Variable")
 
 
 def is_tf_variable(value: object) -> bool:
