@@ -106,14 +106,15 @@ def _length(node: ast.expr, spot: Spot) -> int | None:
     if not all((shape := shape_of(one)) is not None and None not in shape for one in parts.values()):
         return None
     made = {name: made_array(one) for name, one in parts.items()}
-    tree, given = _named(node, parts), given_names(_named(node, parts), spot, dict.fromkeys(_marks(parts)))
+    tree, marks = _named(node, parts), _marks(parts)
+    given = given_names(tree, spot, dict.fromkeys(marks))
     if given is None or any(one is None for one in made.values()):
         return None
 
     def length() -> int:
         import tensorflow as tf
 
-        values = {mark: tf.constant(made[name]) for mark, name in zip(_marks(parts), parts)}
+        values = {mark: tf.constant(made[name]) for mark, name in zip(marks, parts)}
         return len(evaluated(tree, {**given, **values}))
 
     return apart(length)
