@@ -157,3 +157,9 @@ export function clampView(start: number, end: number, first: number, last: numbe
   const low = Math.min(Math.max(start, first - whole * 0.01), last + whole * 0.01 - length);
   return { start: low, end: low + length };
 }
+
+/** The middle of what a view has of a stretch of time, as a share of the view; of the view where it has nothing of it. */
+export function middleOf(view: View, start: number, end: number): number {
+  const [from, to] = [Math.max(view.start, start), Math.min(view.end, end)];
+  return from <= to ? ((from + to) / 2 - view.start) / (view.end - view.start) : 0.5;
+}

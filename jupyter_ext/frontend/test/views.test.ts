@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { decodeArrays, type LedgerRow, type Overview } from "../src/data/protocol";
-import { clampView, Path, State } from "../src/state";
+import { clampView, middleOf, Path, State } from "../src/state";
 import { luminance } from "../src/theme";
 import { makeScale, ticks } from "../src/timeline/scale";
 import { arrange, nameOf } from "../src/views/ledger";
@@ -94,6 +94,19 @@ describe("time on the axis", () => {
     const view = clampView(-5e9, 9e9, 0, 1e9);
     expect(view.start).toBeGreaterThanOrEqual(-2e7);
     expect(view.end).toBeLessThanOrEqual(1.02e9);
+  });
+
+  it("is zoomed about the part of a call that it shows, also of one at the end of a recording", () => {
+    const [first, last, start, end] = [0, 100e6, 99.9e6, 99.95e6];
+    let view = clampView(start - 8e6, end + 8e6, first, last); // it cannot go far beyond the end: the call is on its right
+    expect(middleOf(view, start, end)).toBeGreaterThan(0.8);
+    for (let press = 0; press < 20; press++) {
+      const centre = view.start + (view.end - view.start) * middleOf(view, start, end);
+      view = clampView(centre - (centre - view.start) / 1.2, centre + (view.end - centre) / 1.2, first, last);
+    }
+    expect(view.end - view.start).toBeLessThan(1e6);
+    expect(view.start <= end && view.end >= start).toBe(true);
+    expect(middleOf(view, 0, 1)).toBe(0.5);
   });
 });
 

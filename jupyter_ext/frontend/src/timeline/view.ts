@@ -4,7 +4,7 @@ import type { CallDetail } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, text } from "../dom";
 import { int, plural, time, waited } from "../format";
-import type { State } from "../state";
+import { middleOf, type State } from "../state";
 import { readTheme, watchTheme } from "../theme";
 import { drawAxis, drawLanes, drawMinimap } from "./draw";
 import { makePaints, swatch, type Paints } from "./paint";
@@ -86,11 +86,17 @@ export class Timeline {
     this.paint();
   }
 
-  zoom(factor: number, at = 0.5): void {
+  /** Zooms about a place; about the part of the selected call that is in sight where none is given, else the middle. */
+  zoom(factor: number, at = this.anchor()): void {
     const { start, end } = this.state.view;
     const centre = start + (end - start) * at;
     this.state.viewTouched = true;
     this.state.look(centre - (centre - start) * factor, centre + (end - centre) * factor);
+  }
+
+  private anchor(): number {
+    const { span, selection, view, folds } = this.state;
+    return span && span.call === selection.call ? middleOf(view, folds.at(span.start), folds.at(span.end)) : 0.5;
   }
 
   pan(share: number): void {
