@@ -28,6 +28,7 @@ _OPS = {ast.Add: "assign_add", ast.Sub: "assign_sub"}
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 _TOLD = ("print", "info", "debug", "warning", "log", "write")
 _Place = ast.Attribute | ast.Name | ast.Subscript
+_LOOPS = (ast.For, ast.While)
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -57,6 +58,11 @@ class KeptValue:
         """Whether the line does nothing but print or log the value."""
         reads = [one for one in self._reads if one.lineno == self._line]
         return bool(reads) and all(any(map(_tells, self._source.around(one))) for one in reads)
+
+    @property
+    def initial(self) -> ast.expr | None:
+        """What the value is at first, where one line says it."""
+        return None if self._initial is None else self._initial.value
 
     # -- a variable ---------------------------------------------------------------------------------------------------
 
@@ -158,8 +164,14 @@ class KeptValue:
         return owner if inside is None or same or at_top else ""
 
     def _each_batch(self, statement: ast.stmt) -> bool:
-        around = self._source.around(statement)
-        return any("_batch" in getattr(one, "name", "") for one in around if isinstance(one, ast.FunctionDef))
+        """Whether a line runs for each batch: in a method of a callback, or in the loop that trains on them."""
+        around = list(self._source.around(statement))
+        if any("_batch" in getattr(one, "name", "") for one in around if isinstance(one, ast.FunctionDef)):
+            return True
+        loop = next((one for one in around if isinstance(one, (*_Function, ast.For, ast.While, ast.If))), None)
+        runs = [one for one in ast.walk(loop) if isinstance(one, ast.Call)] if isinstance(loop, _LOOPS) else []
+        runs = [one for one in runs if pastes.last_name(one.func).endswith("_on_batch")]
+        return any(next(one for one in self._source.around(run) if isinstance(one, _LOOPS)) is loop for run in runs)
 
     # -- places -------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.hoist import hoisted
 from pyfunc_debug.records import Finding, GraphTrace
 
-_STEP = "make_predict_function."
+PREDICTS = "make_predict_function."
+"""Part of the name of what Keras traces for `predict`."""
 _LEAST = 5
 """From this number on TensorFlow warns."""
 _WORTH = 3
@@ -47,7 +48,7 @@ def found(facts: Facts) -> Iterator[Finding]:
             f"Keras traced {model}.predict {len(traces):,} times for {runs:,} batches, {what}: {cost:,.0f} ms "
             f"together. {model}(x) computes the same without a graph",
             (_loaded_once(facts, file, call) if models == len(traces) else "")
-            or _called(facts, file, call, runs == len(traces))
+            or called_itself(facts, file, call, runs == len(traces))
             or f"{model}(x, training=False) for a batch of arrays, in the place of {model}.predict(x)",
             file, line,
         )  # fmt: skip
@@ -57,7 +58,7 @@ def _sites(facts: Facts) -> dict[tuple[str, int], list[GraphTrace]]:
     """The graphs by the user's line that ran them."""
     traces = {
         one.id: one for one in facts.traces
-        if one.error is None and _STEP in facts.functions[one.function].name
+        if one.error is None and PREDICTS in facts.functions[one.function].name
         and facts.functions[one.function].origin != "user"
     }  # fmt: skip
     places: dict[int, tuple[str, int]] = {}
@@ -87,8 +88,15 @@ def _loaded_once(facts: Facts, file: str, call: ast.Call) -> str:
     return hoisted(facts, file, value, name)
 
 
-def _called(facts: Facts, file: str, call: ast.Call, one_batch: bool) -> str:
-    """The call of the model itself, where what it is given is one batch of arrays."""
+def called_itself(facts: Facts, file: str, call: ast.Call, one_batch: bool) -> str:
+    """The call of the model itself, where what it is given is one batch of arrays; "" where that cannot be said.
+
+    Args:
+      facts: The recording.
+      file: The user's file.
+      call: The call of `predict`.
+      one_batch: Whether each call was one batch.
+    """
     source = pastes.source(facts, file)
     given = call.args[0] if len(call.args) == 1 else None
     words = {one.arg for one in call.keywords}
@@ -111,4 +119,4 @@ def _called(facts: Facts, file: str, call: ast.Call, one_batch: bool) -> str:
     return pastes.all_replaced(facts, file, {call: f"{model}({text}, training=False).numpy()"})
 
 
-__all__ = ["found"]
+__all__ = ["called_itself", "found"]

@@ -12,6 +12,8 @@ from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.doctor.kept_values import KeptValue
 from pyfunc_debug.records import Function
 
+_VARIABLES = ("Variable", "variable")
+"""What makes a variable: `tf.Variable(0.0)`, `K.variable(0.0)`."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -25,6 +27,9 @@ def fix(facts: Facts, function: Function | None, values: Sequence[KeptValue], na
       names: As the code says it.
       file: Where it is read.
     """
+    assigned = _assigned(facts, values, file)
+    if assigned:
+        return assigned
     if function is None:
         return (
             f"give the model the new {names[0]} before it is compiled, or compile it again: Keras then traces its "
@@ -39,6 +44,24 @@ def fix(facts: Facts, function: Function | None, values: Sequence[KeptValue], na
         "and call that function where they are made. Or keep the first objects, and change what they hold: "
         "optimizer.learning_rate.assign(...), metric.reset_state(), model.set_weights(...)"
     )
+
+
+def _assigned(facts: Facts, values: Sequence[KeptValue], file: str) -> str:
+    """`w.assign(x)` where a new variable is put in the place of one: the graph reads the first one's value."""
+    edits = list[Edit | None]()
+    for value in values:
+        for target, statement in value.writes:
+            made = statement.value if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+            lines = pastes.lines_of(facts, file, statement.lineno)
+            if not isinstance(made, ast.Call) or dotted(made.func).rpartition(".")[2] not in _VARIABLES:
+                return ""
+            if lines is None or not isinstance(value.initial, ast.Call) or not made.args:
+                return ""
+            if dotted(value.initial.func).rpartition(".")[2] not in _VARIABLES:
+                return ""
+            text = f"{pastes.text_of(facts, file, target)}.assign({pastes.text_of(facts, file, made.args[0])})"
+            edits.append(Edit(file, statement.lineno, statement.end_lineno or statement.lineno, (lines[0] + text,)))
+    return pastes.written(*edits) if 0 < len(edits) <= pastes.MOST else ""
 
 
 def _made_again(facts: Facts, function: Function, values: Sequence[KeptValue], file: str) -> Edit | None:

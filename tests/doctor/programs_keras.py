@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 import types
 
 import keras
@@ -646,3 +647,174 @@ def an_index_of_a_list_that_is_drawn_in_a_layer():
     model = keras.Sequential([keras.Input((3,)), Scale(), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(np.ones((8, 3), "float32"), np.ones((8, 1)), batch_size=2, verbose=0)
+
+
+# -- stale-closure: variables and numbers of arrays that a callback changes -------------------------------------------
+
+
+@triggers("stale-closure", says="alpha.assign(epoch / 3)", pastes=True)
+def a_variable_that_a_callback_makes_again():
+    alpha = tf.Variable(0.0)
+
+    def loss(y_true, y_pred):
+        return tf.reduce_mean((y_true - y_pred) ** 2) + alpha * tf.reduce_mean(y_pred**2)
+
+    class Change(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            nonlocal alpha
+            alpha = tf.Variable(epoch / 3)
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    model.compile("sgd", loss)
+    model.fit(np.ones((8, 4)), np.ones((8, 4)), epochs=4, verbose=0, callbacks=[Change()])
+
+
+@triggers("stale-closure", says="alpha, which it was given and the graph reads, stays", pastes=True)
+def a_variable_in_whose_place_a_callback_puts_a_sum():
+    alpha = tf.Variable(0.0)
+
+    class Anneal(keras.callbacks.Callback):
+        def __init__(self, alpha):
+            super().__init__()
+            self.alpha = alpha
+
+        def on_epoch_end(self, epoch, logs=None):
+            self.alpha = self.alpha + 0.5
+
+    def loss(y_true, y_pred):
+        return tf.reduce_mean((y_true - y_pred) ** 2) + alpha * tf.reduce_mean(y_pred**2)
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    model.compile("sgd", loss)
+    model.fit(np.ones((8, 4)), np.ones((8, 4)), epochs=4, verbose=0, callbacks=[Anneal(alpha)])
+
+
+@triggers("stale-closure", says="`scale[1]` was 0.0", pastes=True)
+def a_number_of_an_array_that_a_callback_changes():
+    scale = np.array([1.0, 0.0])
+
+    def loss(y_true, y_pred):
+        return scale[0] * tf.reduce_mean((y_true - y_pred) ** 2) + scale[1] * tf.reduce_mean(y_pred**2)
+
+    class Change(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            scale[1] = epoch / 3
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    model.compile("sgd", loss)
+    model.fit(np.ones((8, 4)), np.ones((8, 4)), epochs=4, verbose=0, callbacks=[Change()])
+
+
+@triggers("stale-closure", says="Or model.make_train_function(force=True) after a change")
+def a_flag_that_changes_for_each_batch_of_a_loop():
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(4)
+            self.flag = False
+
+        def call(self, x):
+            y = self.dense(x)
+            return tf.nn.relu(y) if self.flag else y
+
+    model = Net()
+    model.compile("sgd", "mse")
+    x = np.ones((8, 4), "float32")
+    for _ in range(5):
+        model.train_on_batch(x, x)
+        model.flag = not model.flag
+
+
+@near("stale-closure")
+def a_variable_of_a_loss_that_a_callback_assigns_to():
+    alpha = tf.Variable(0.0)
+    scale = np.array([1.0, 0.5])
+
+    class Anneal(keras.callbacks.Callback):
+        def __init__(self, alpha):
+            super().__init__()
+            self.alpha = alpha
+            self.seen = alpha
+
+        def on_epoch_end(self, epoch, logs=None):
+            self.alpha.assign_add(0.5)
+            self.seen = float(self.alpha)
+
+    def loss(y_true, y_pred):
+        return scale[0] * tf.reduce_mean((y_true - y_pred) ** 2) + alpha * scale[1] * tf.reduce_mean(y_pred**2)
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    model.compile("sgd", loss)
+    model.fit(np.ones((8, 4)), np.ones((8, 4)), epochs=4, verbose=0, callbacks=[Anneal(alpha)])
+
+
+@near("stale-closure")
+def a_variable_that_only_a_callback_reads():
+    alpha = tf.Variable(0.0)
+
+    class Count(keras.callbacks.Callback):
+        def __init__(self, alpha):
+            super().__init__()
+            self.alpha = alpha
+
+        def on_epoch_end(self, epoch, logs=None):
+            self.alpha = self.alpha + 0.5
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 4)), np.ones((8, 4)), epochs=2, verbose=0, callbacks=[Count(alpha)])
+
+
+# -- predict-calls ----------------------------------------------------------------------------------------------------
+
+
+@triggers("predict-calls", says="model(state[None], training=False).numpy()", pastes=True)
+def a_state_at_a_time():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    for state in np.random.rand(25, 4).astype("float32"):
+        model.predict(state[None], verbose=0)
+
+
+@triggers("predict-calls", pastes=True)
+def actions_by_a_function():
+    net = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+
+    def act(state):
+        return np.argmax(net.predict(state.reshape(1, 4), verbose=0)[0])
+
+    for n in range(25):
+        act(np.full(4, n, "float32"))
+
+
+@triggers("predict-calls", pastes=True)
+def predictions_in_a_comprehension():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    xs = np.random.rand(25, 1, 4).astype("float32")
+    assert len([model.predict(x, verbose=0) for x in xs]) == 25
+
+
+@near("predict-calls")
+def one_predict_of_many_batches():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    for _ in range(2):
+        model.predict(np.ones((60, 4), "float32"), batch_size=2, verbose=0)
+
+
+@near("predict-calls")
+def a_few_predictions():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    for _ in range(6):
+        model.predict(np.ones((1, 4), "float32"), verbose=0)
+
+
+@near("predict-calls")
+def a_predict_that_waits_for_its_data():
+    def slow():
+        for n in range(24):
+            time.sleep(0.02)
+            yield np.full((1, 4), n, "float32")
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    data = tf.data.Dataset.from_generator(slow, output_signature=tf.TensorSpec((1, 4), tf.float32))
+    for _ in range(1):
+        model.predict(data, verbose=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,7 @@ def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_pro
     assert all(len(line) <= 80 for line in head)
     most = 20 if f"def {NAME}(" in told else 12 if chain else 6  # that is a whole function, always the same
     assert len([line for line in lines[len(head) :] if line.strip() not in own]) <= most
+    assert [line for line in lines[len(head) :] if re.fullmatch(r" *([\w., ]+) = \1", line)] == []  # `y = y`
     findings = recording.findings()
     finding = next(one for one in findings if one.rule == rule)
     assert sum("but Tout " in one.message for one in findings) <= 1, "the same in other words"

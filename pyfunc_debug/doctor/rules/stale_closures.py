@@ -10,6 +10,8 @@ from typing import Any
 from pyfunc_debug.doctor import pastes, replaced_objects
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.kept_values import KeptValue
+from pyfunc_debug.doctor.rebound_variables import rebound
+from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding, Function
 
@@ -35,6 +37,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield _finding(facts, facts.functions[number], value, name, file, line, found)
     for (number, file), found in objects.items():
         yield _of_objects(facts, facts.functions[number], file, found)
+    steps = [one.id for one in facts.functions.values() if one.name.rpartition(".")[2] in STEPS]
+    for file in dict.fromkeys(file for number in steps for file, _ in pastes.run_sites(facts, number)):
+        yield from rebound(facts, file)
 
 
 def _finding(

@@ -316,6 +316,8 @@ def _followed(root: Callable[[], Any], path: tuple[Step, ...]) -> Any:
             value = dict.get(value, key, _GONE)
         elif type(value) in (list, tuple) and isinstance(key, int) and -len(value) <= key < len(value):
             value = value[key]
+        elif type(value) is np.ndarray and value.ndim == 1 and isinstance(key, int) and -len(value) <= key < len(value):
+            value = value[key].item()  # a number of an array that may change in place
         else:
             return _GONE
     return value
