@@ -261,10 +261,15 @@ _ASSIGNS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
 def _is_maker(source: Source, target: ast.expr, statement: ast.stmt) -> bool:
-    """Whether an assignment to an attribute stands in an `__init__`, of its own object."""
+    """Whether an assignment to an attribute stands in its object's `__init__`, or beside the `def` of its function."""
     function = next((one for one in source.around(statement) if isinstance(one, _Function)), None)
-    own = isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"
-    return own and getattr(function, "name", "") in ("__init__", "build")
+    if not isinstance(target, ast.Attribute):
+        return False
+    owner = ast.unparse(target.value)
+    if owner == "self":
+        return getattr(function, "name", "") in ("__init__", "build")
+    scope = getattr(function, "body", None) or source.tree.body
+    return any(isinstance(one, ast.FunctionDef) and one.name == owner for one in scope) and statement in scope
 
 
 def _is_asked(around: ast.AST, one: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""A callback that puts another object in the place of the variable that it was given: the graph reads the first one."""
+"""A callback that puts something else in the place of the variable that it was given: the graph reads the variable."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _given(holder: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def _changes(holder: ast.ClassDef, attribute: str) -> list[_Change]:
-    """Statements outside of `__init__` that put a variable or a sum into an attribute; none where others do so, too."""
+    """Statements outside of `__init__` that put a number, a sum or a variable into an attribute; none if others do."""
     found = list[_Change]()
     for method in holder.body:
         if not isinstance(method, ast.FunctionDef) or method.name == "__init__":
@@ -73,7 +73,7 @@ def _changes(holder: ast.ClassDef, attribute: str) -> list[_Change]:
                 continue
             summed = isinstance(one.value, ast.BinOp) and attribute in ast.unparse(one.value)
             plain = isinstance(one, ast.AugAssign) and type(one.op) in _ADDED
-            if len(targets) > 1 or not (plain or summed or _is_variable(one.value)):
+            if len(targets) > 1 or not (plain or summed or code.is_number(one.value) or _is_variable(one.value)):
                 return []
             found.append(one)
     return found

@@ -689,6 +689,44 @@ def a_variable_in_whose_place_a_callback_puts_a_sum():
     model.fit(np.ones((8, 4)), np.ones((8, 4)), epochs=4, verbose=0, callbacks=[Anneal(alpha)])
 
 
+@triggers("stale-closure", says="self.alpha.assign(0.7)", pastes=True)
+def a_variable_in_whose_place_a_callback_puts_a_number():  # keras#3155
+    alpha = tf.Variable(1.0)
+
+    class NewCallback(keras.callbacks.Callback):
+        def __init__(self, alpha):
+            super().__init__()
+            self.alpha = alpha
+
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 1:
+                self.alpha = 0.7
+
+    def loss(y_true, y_pred):
+        return alpha * tf.reduce_mean((y_true - y_pred) ** 2)
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    model.compile("sgd", loss)
+    model.fit(np.ones((8, 4)), np.ones((8, 4)), epochs=4, verbose=0, callbacks=[NewCallback(alpha)])
+
+
+@triggers("stale-closure", says="custom_loss.C.assign(", pastes=True)
+def an_attribute_of_a_loss_function_that_changes():  # keras#4212
+    def decorator(param):
+        def custom(y_true, y_pred):
+            return tf.reduce_mean(tf.square(y_pred - custom.C), axis=-1)
+
+        custom.C = param
+        return custom
+
+    net = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    custom_loss = decorator(0.0)
+    net.compile(optimizer="sgd", loss=custom_loss)
+    for n in range(5):
+        net.train_on_batch(np.ones((16, 4)), np.ones((16, 3)))
+        custom_loss.C = 0.5 * (n + 1)
+
+
 @triggers("stale-closure", says="`scale[1]` was 0.0", pastes=True)
 def a_number_of_an_array_that_a_callback_changes():
     scale = np.array([1.0, 0.0])
