@@ -786,6 +786,47 @@ def a_variable_of_a_loss_that_a_callback_assigns_to():
     model.fit(np.ones((8, 4)), np.ones((8, 4)), epochs=4, verbose=0, callbacks=[Anneal(alpha)])
 
 
+@triggers("stale-closure", says="self.model.make_train_function(force=True)", pastes=True)
+def layers_that_a_callback_freezes():  # keras#3268
+    class Freeze(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 1:
+                for layer in self.model.layers[:1]:
+                    layer.trainable = False
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 4)), np.ones((8, 1)), epochs=3, verbose=0, callbacks=[Freeze()])
+
+
+@triggers("stale-closure", says="optimizer.from_config(", pastes=True)
+def a_layer_that_a_callback_lets_train():  # nasa/delta#58
+    class SetTrainable(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 1:
+                self.model.get_layer("enc").trainable = True
+                self.model.get_layer("out").trainable = True
+
+    dense = keras.layers.Dense
+    model = keras.Sequential([keras.Input((4,)), dense(8, name="enc", trainable=False), dense(1, name="out")])
+    model.compile("adam", "mse")
+    model.fit(np.ones((8, 4)), np.ones((8, 1)), epochs=4, verbose=0, callbacks=[SetTrainable()])
+
+
+@near("stale-closure")
+def a_layer_that_a_callback_freezes_before_the_first_step():
+    class Freeze(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            self.model.layers[0].trainable = False
+
+        def on_epoch_begin(self, epoch, logs=None):
+            self.model.layers[0].trainable = False
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 4)), np.ones((8, 1)), epochs=3, verbose=0, callbacks=[Freeze()])
+
+
 @near("stale-closure")
 def a_variable_that_only_a_callback_reads():
     alpha = tf.Variable(0.0)
@@ -856,3 +897,29 @@ def a_predict_that_waits_for_its_data():
     data = tf.data.Dataset.from_generator(slow, output_signature=tf.TensorSpec((1, 4), tf.float32))
     for _ in range(1):
         model.predict(data, verbose=0)
+
+
+@triggers("trace-only", says="_eagerly=True", pastes=True)
+def batches_that_a_step_counts_and_begins_again():  # keras#14483
+    class Accumulating(keras.Model):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.count = 0
+            self.sums = [tf.Variable(tf.zeros_like(one), trainable=False) for one in self.trainable_variables]
+
+        def train_step(self, data):
+            self.count += 1
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = self.compute_loss(x, y, self(x, training=True))
+            for kept, one in zip(self.sums, tape.gradient(loss, self.trainable_variables)):
+                kept.assign_add(one)
+            if self.count == 4:
+                self.optimizer.apply_gradients(zip(self.sums, self.trainable_variables))
+                self.count = 0
+            return {"loss": loss}
+
+    given = keras.Input((4,))
+    model = Accumulating(inputs=given, outputs=keras.layers.Dense(1)(given))
+    model.compile("sgd", "mse")
+    model.fit(np.ones((32, 4), "float32"), np.ones((32, 1)), batch_size=2, verbose=0)

@@ -141,9 +141,10 @@ def _made(facts: Facts, file: str, scopes: list[Any], function: ast.FunctionDef,
         inside = [one for holder in holders for one in ast.walk(holder)]
     else:
         inside = [one for scope in scopes for one in _own(scope)]
+    own = set(map(id, ast.walk(function)))  # what it sets to 0 again is not where it begins
     found = [
         one.value for one in inside
-        if isinstance(one, ast.Assign) and name in [ast.unparse(target) for target in one.targets]
+        if isinstance(one, ast.Assign) and id(one) not in own and name in map(ast.unparse, one.targets)
     ]  # fmt: skip
     return found[0] if len(found) == 1 else None
 
@@ -168,6 +169,9 @@ def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Wri
     change = pastes.lines_of(facts, file, write.line)
     words = f"{write.target} = {tf}.Variable(0), and .assign_add in line {write.line}: a graph can change it"
     deciding = _asked(function, write.target, (ast.If, ast.While))
+    again = sum(one.target == write.target for one in code.state_writes(function)) > 1
+    if again and not deciding:
+        return run_eagerly(facts, file) or words
     if deciding:
         return run_eagerly(facts, file) or (
             f"{words}; and {tf}.cond(...) for the condition in line {deciding[0].lineno}, which "

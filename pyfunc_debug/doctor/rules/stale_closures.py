@@ -9,6 +9,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import pastes, replaced_objects
 from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.frozen_layers import set_too_late
 from pyfunc_debug.doctor.kept_values import KeptValue
 from pyfunc_debug.doctor.rebound_variables import rebound
 from pyfunc_debug.doctor.rules.ran_out import STEPS
@@ -40,6 +41,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     steps = [one.id for one in facts.functions.values() if one.name.rpartition(".")[2] in STEPS]
     for file in dict.fromkeys(file for number in steps for file, _ in pastes.run_sites(facts, number)):
         yield from rebound(facts, file)
+        yield from set_too_late(facts, file)
 
 
 def _finding(
