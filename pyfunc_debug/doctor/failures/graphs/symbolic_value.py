@@ -5,7 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.graphs import checks, comprehensions, kept_lists, known_sizes, state_changes
+from pyfunc_debug.doctor.failures.graphs import (
+    checks,
+    comprehensions,
+    kept_lists,
+    known_sizes,
+    state_changes,
+)
 from pyfunc_debug.doctor.failures.graphs.chosen_values import chosen
 from pyfunc_debug.doctor.failures.graphs.foreign_code import unnamed
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled_function, cuts_a_loss, is_loss
