@@ -11,24 +11,22 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.doctor.failures.models.weights_of_build import SHAPE, Shaped, as_weight
 from pyfunc_debug.doctor.failures.paired.layers import is_layer
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.pastes.wrapping import replace_expression
-from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name, of_keras, root_is
+from pyfunc_debug.doctor.failures.reading.symbols import calls, of_keras, root_is
 
 RULE = "variable-in-function"
 _MOST = 30
 """Lines from the end of __init__ to the last that changes."""
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
-_FILLED = {"zeros": '"zeros"', "ones": '"ones"'}
+
+
 _WITHOUT = re.compile(r"Dropout|ReLU|Flatten|Reshape|Pool|Activation|Concatenate|Add|Multiply|Padding|Permute|Softmax")
 """Layers without weights."""
-_DRAWN = ("normal", "uniform", "truncated_normal")
-_SHAPE = "input_shape"
-"""What `build` is given, as it is pasted."""
 
 
 @dataclass(frozen=True)
@@ -216,84 +214,13 @@ def _text(spot: Spot, function: ast.FunctionDef, made: _Made, needs: bool) -> st
     """The call as `__init__` or `build` has it; None where it needs more than the shape of the first input."""
     call: ast.expr = made.call
     if needs:
-        shaped = _Shaped(function).visit(copy.deepcopy(call))
+        shaped = Shaped(function).visit(copy.deepcopy(call))
         if function.name != "call" or _needs(shaped, function):
             return None
         call = shaped
     if made.kind == "variable":
-        return _weight(spot, call)
+        return as_weight(spot, call)
     return spot.source.text(made.call) if call is made.call else ast.unparse(call)
-
-
-def _weight(spot: Spot, call: ast.expr) -> str | None:
-    """`self.add_weight(...)` for a `tf.Variable(...)`: Keras trains no other."""
-    value = argument(call, 0, "initial_value") if isinstance(call, ast.Call) else None
-    words = call.keywords if isinstance(call, ast.Call) else []
-    rest = [one.arg for one in words if one.arg not in ("initial_value", "name")]
-    if isinstance(value, ast.Lambda) and not value.args.args:
-        value = value.body
-    if value is None or rest not in ([], ["trainable"]):
-        return None
-    trained = "".join(f", trainable={ast.unparse(one.value)}" for one in words if one.arg == "trainable")
-    if isinstance(value, ast.Constant) and isinstance(value.value, float):
-        return (
-            f"self.add_weight(shape=(), initializer={keras_name(spot)}.initializers.Constant({value.value}){trained})"
-        )
-    if not isinstance(value, ast.Call) or not root_is(value.func, spot, "tensorflow"):
-        return None
-    last, shape = dotted(value.func).rpartition(".")[2], argument(value, 0, "shape")
-    if shape is None or len(value.args) + len(value.keywords) > 1:
-        return None
-    if last in _FILLED:
-        return f"self.add_weight(shape={ast.unparse(shape)}, initializer={_FILLED[last]}{trained})"
-    if last in _DRAWN:
-        drawn = f"lambda shape, dtype=None: {ast.unparse(value.func)}(shape)"
-        return f"self.add_weight(shape={ast.unparse(shape)}, initializer={drawn}{trained})"
-    return None
-
-
-class _Shaped(ast.NodeTransformer):
-    """The sizes of the first input, asked of the shape that `build` is given."""
-
-    def __init__(self, function: ast.FunctionDef) -> None:
-        self._given = function.args.args[1].arg if len(function.args.args) > 1 else ""
-        self._sizes: dict[str, ast.expr] = {}
-        stores = [one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
-        self._kept = self._given not in stores
-        for one in function.body:
-            if not isinstance(one, ast.Assign) or len(one.targets) != 1:
-                continue
-            target = one.targets[0]
-            if isinstance(target, ast.Tuple) and self._is_shape(one.value):
-                for place, part in enumerate(target.elts):
-                    if isinstance(part, ast.Name) and stores.count(part.id) == 1:
-                        shape = ast.Name(_SHAPE, ast.Load())
-                        self._sizes[part.id] = ast.Subscript(shape, ast.Constant(place), ast.Load())
-            elif isinstance(target, ast.Name) and stores.count(target.id) == 1 and self._sized(one.value):
-                self._sizes[target.id] = self.visit(copy.deepcopy(one.value))
-
-    def _is_shape(self, node: ast.AST) -> bool:
-        return isinstance(node, ast.Attribute) and node.attr == "shape" and dotted(node.value) == self._given
-
-    def _sized(self, value: ast.expr) -> bool:
-        """Whether an expression asks the input for its shape, and for nothing else."""
-        shapes = [one for one in ast.walk(value) if self._is_shape(one)]
-        inside = {id(part) for one in shapes for part in ast.walk(one)}
-        given = [one for one in ast.walk(value) if isinstance(one, ast.Name) and one.id == self._given]
-        return bool(shapes) and all(id(one) in inside for one in given)
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        if self._kept and node.attr == "shape":
-            if self._is_shape(node):
-                return ast.copy_location(ast.Name(_SHAPE, ast.Load()), node)
-            part = node.value
-            of_list = isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant)
-            if isinstance(part, ast.Subscript) and of_list and dotted(part.value) == self._given:
-                return ast.Subscript(ast.Name(_SHAPE, ast.Load()), part.slice, ast.Load())
-        return self.generic_visit(node)
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return copy.deepcopy(self._sizes[node.id]) if self._kept and node.id in self._sizes else node
 
 
 def _method(spot: Spot, holder: ast.ClassDef, function: ast.FunctionDef, name: str, lines: list[str]) -> Edit | None:
@@ -307,14 +234,14 @@ def _method(spot: Spot, holder: ast.ClassDef, function: ast.FunctionDef, name: s
         blanks = indent_of(source.lines[first - 1])
         head = (
             (f"{blanks}def __init__(self, **kwargs):", f"{blanks}    super().__init__(**kwargs)") if name == "__init__"
-            else (f"{blanks}def build(self, {_SHAPE}):",)
+            else (f"{blanks}def build(self, {SHAPE}):",)
         )  # fmt: skip
         return Edit(spot.file, first, first - 1, (*head, *(f"{blanks}    {one}" for one in lines), ""))
-    given = found.args.args[1].arg if len(found.args.args) > 1 else _SHAPE
+    given = found.args.args[1].arg if len(found.args.args) > 1 else SHAPE
     last = found.body[-1]
     line = (last.end_lineno or last.lineno) + 1
     blanks = indent_of(source.lines[last.lineno - 1])
-    texts = (re.sub(rf"\b{_SHAPE}\b", given, one) for one in lines) if name == "build" else iter(lines)
+    texts = (re.sub(rf"\b{SHAPE}\b", given, one) for one in lines) if name == "build" else iter(lines)
     return Edit(spot.file, line, line - 1, tuple(f"{blanks}{one}" for one in texts))
 
 
