@@ -140,6 +140,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     scalar_zeros.explain,
     flat_losses.explain,
     custom_gradients.explain,
+    custom_gradients.results,
     elements.explain,
     given_functions.explain,
     given_functions.without_return,

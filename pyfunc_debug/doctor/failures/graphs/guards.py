@@ -285,7 +285,7 @@ def _of_none(spot: Spot, statement: ast.If, none: re.Match[str]) -> Explanation 
     what = "returns None" if returned else f"gives {name} None"
     cause = (
         f"one branch of this `if` {what} and the other a tensor. A graph builds both branches at trace, and both must "
-        "give the same: tensors of one dtype and structure. None is no tensor."
+        "give the same: tensors of one dtype and structure. None is not a tensor."
     )
     tf = alias(spot, "tensorflow")
     like = f", as `{tf}.zeros_like({short(spot.source.text(others[0]), 36)})`" if len(others) == 1 else ""
