@@ -80,10 +80,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         left_out = passed and severity == "error" and facts.nodes[node].function is not None
         leave = pastes.written(pipelines.without_failing(facts, facts.nodes[node])) if left_out else ""
         after += f". Change line {line}, or leave such elements out" if leave else ""
-        where = f" at {facts.source_line(file, line)}" if file and line else ""
         yield Finding(
             "body-raised", severity, node, (first,),
-            f"{kind} in {body}{where}: {often} (first in call #{first}): {_first_lines(message)}{after}",
+            f"{kind} in {body}: {often} (first in call #{first}): {_first_lines(message)}{after}",
             leave or facts.stop_at(body, "error"), file, line, several(counts), evidence,
         )  # fmt: skip
 
