@@ -261,9 +261,14 @@ def ledger_text(
         head = render(table, max(width, least_width(table)), color)
         if not ledger.calls and any(row.nodes for row in ledger.rows):
             head += "\n\nNo call of a py_function was recorded."
-    below = (*ledger.legend, *ledger.short) if short else ledger.footer
+    below = _below(ledger, short)
     foot = render(Text("\n".join(below), style="dim"), width, color) if below else ""
     return "\n\n".join(part for part in (head, foot) if part).rstrip()
+
+
+def _below(ledger: Ledger, short: bool) -> tuple[str, ...]:
+    """What is said under the table."""
+    return (*ledger.legend, *ledger.short) if short else ledger.footer
 
 
 def job_text(ledger: JobLedger, width: int = 80, color: bool = False) -> str:
@@ -302,8 +307,8 @@ def _plain_table(first: str, *others: str) -> Table:
     return table
 
 
-def ledger_html(ledger: Ledger) -> str:
-    """The ledger as an HTML table for notebooks, escaped, in the colours of the page."""
+def ledger_html(ledger: Ledger, short: bool = False) -> str:
+    """The ledger as an HTML table for notebooks, escaped, in the colours of the page; `short` as in `ledger_text`."""
     width = len(headers(ledger))
     rows = []
     for row in ledger.rows:
@@ -320,7 +325,7 @@ def ledger_html(ledger: Ledger) -> str:
             if node.note:
                 rows.append(_html_row(f"<small><i>{html.escape(node.note)}</i></small>", (), 2))
     head = "".join(f"<th{_align(index)}>{html.escape(header)}</th>" for index, header in enumerate(headers(ledger)))
-    foot = "".join(f"<div><small>{html.escape(line)}</small></div>" for line in ledger.footer)
+    foot = "".join(f"<div><small>{html.escape(line)}</small></div>" for line in _below(ledger, short))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{foot}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -170,3 +171,14 @@ def test_a_function_traced_at_every_step_has_its_nodes_counted():
     (raised,) = found["body-raised"]
     assert re.match(r"ValueError in bad: 7 times, once in each of 7 graphs \(first in call #", raised.message)
     assert len(raised.nodes) == 7
+
+
+def test_a_body_of_a_library_is_told_at_the_users_line():
+    def step(x):
+        return tf.numpy_function(np.linalg.inv, [x], tf.float64)
+
+    found, _ = findings(lambda: tried(tf.function(step), tf.zeros([2, 2], tf.float64)))
+    (raised,) = found["body-raised"]
+    assert raised.file == __file__
+    assert raised.line == step.__code__.co_firstlineno + 1
+    assert raised.message.startswith("LinAlgError in inv: once")

@@ -56,6 +56,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         if inner:
             own = [one for one in inner if not is_installed(one[0])] or inner
             file, line = own[-1][0], own[-1][1]
+        if file is not None and is_installed(file) and (site := facts.site(node)) is not None:
+            file, line = site.file, site.line  # the body is a library's: the user's line is the one that names it
         often = f"{times(sum(counts.values()))}{spread(facts, counts)}"
         evidence: tuple[str, ...] = (f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else ()
         if kind == "StopIteration":
