@@ -16,7 +16,7 @@ _LINES = 6
 """Without the user's own lines that a paste only indents."""
 _HEAD = 4
 """Lines of the cause that are kept above a longer paste."""
-_SENTENCES = re.compile(r"(?<=[a-z`)\]]\.) (?=[A-Z])")
+_SENTENCES = re.compile(r"(?<=[a-z`)\]]\.) (?=[A-Z`])")
 """Between two sentences of a cause."""
 _INSTRUCTION = re.compile(r"(Replace .+ by|Put above .+):")
 _PLACE = re.compile(r"^(?:Replace (?:lines )?|Put above )(.+?):(\d+)(?: to (\d+))?(?: by)?:$", re.MULTILINE)
