@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic_ns, thread_time_ns
+from types import FrameType
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, LiveRuns, NodeFacts, Notice, RunFacts, TraceFacts
@@ -193,14 +194,19 @@ class Recorder:
 
         self.enter = enter_and_note
 
-    def watch_for_hangs(self, after_s: float, advise: Callable[[str], str]) -> HangWatch:
+    def watch_for_hangs(
+        self, after_s: float, advise: Callable[[str], str], endless: Callable[[FrameType], str]
+    ) -> HangWatch:
         """Watches calls that do not end from now on; the caller stops it before `close`.
 
         Args:
           after_s: How old a call must be.
           advise: What to do about what a rule of the doctor's finds, as text.
+          endless: Why the graph trace that a thread is in does not end, as text.
         """
-        watch = HangWatch(self._open, self._rows.nodes.body_of, self.notice, after_s, advise=advise)
+        watch = HangWatch(
+            self._open, self._rows.nodes.body_of, self.notice, after_s, advise=advise, endless=endless
+        )  # fmt: skip
         watch.start()
         return watch
 

@@ -3834,6 +3834,69 @@ def functions_in_a_graph():
             session.run(ops)
 
 
+@triggers("late-binding", pastes=True, says="the loop is over then: all of their 6 calls used its last value")
+def scales_of_several_pipelines():
+    data = tf.data.Dataset.range(3)
+    parts = {}
+    for scale in (1, 10):
+        parts[scale] = data.map(lambda x: tf.numpy_function(lambda v: v * scale, [x], tf.int64))
+    for part in parts.values():
+        list(part)
+
+
+@triggers("late-binding", pastes=True)
+def named_bodies_of_several_pipelines():
+    data = tf.data.Dataset.range(2)
+    parts = []
+    for number, shift in enumerate((1, 10)):
+
+        def add(v):
+            return v + shift * number
+
+        def shifted(x):
+            return tf.py_function(add, [x], tf.int64)
+
+        parts.append(data.map(shifted))
+    for part in parts:
+        list(part)
+
+
+@triggers("late-binding", pastes=True)
+def pipelines_in_a_comprehension():
+    data = tf.data.Dataset.range(2)
+    parts = [data.map(lambda x: tf.numpy_function(lambda v: v + off, [x], tf.int64)) for off in (5, 6)]
+    for part in parts:
+        list(part)
+
+
+@near("late-binding")
+def pipelines_that_run_in_the_loop():
+    data = tf.data.Dataset.range(2)
+    for off in (5, 6):
+        list(data.map(lambda x: tf.numpy_function(lambda v: v + off, [x], tf.int64)))
+
+
+@near("late-binding")
+def pipelines_of_a_maker():
+    data = tf.data.Dataset.range(2)
+
+    def made(off):
+        return data.map(lambda x: tf.numpy_function(lambda v: v + off, [x], tf.int64))
+
+    for part in [made(off) for off in (5, 6)]:
+        list(part)
+
+
+@near("late-binding")
+def pipelines_of_a_map_that_reads_in_its_trace():
+    data = tf.data.Dataset.range(2)
+    parts = {}
+    for off in (5, 6):
+        parts[off] = data.map(lambda x: tf.numpy_function(lambda v: v + 1, [x], tf.int64) + off)
+    for part in parts.values():
+        list(part)
+
+
 @near("late-binding")
 def bound_by_a_default():
     with tf.Graph().as_default():
