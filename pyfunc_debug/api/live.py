@@ -57,7 +57,7 @@ class LiveRecording(Recording):
     def __init__(self, path: str | os.PathLike[str] | None, options: Options) -> None:
         self._options = options
         self._explained: BaseException | None = None
-        self._going_on: int | None = None  # line of a trace without an end, which was said
+        self._going_on = False  # whether a trace without an end was said
         self.explained: Finding | None = None
         self.gives_way = False  # whether it stops when the program begins a recording of its own
         self._wanted_path = None if path is None else os.fspath(path)
@@ -220,7 +220,7 @@ class LiveRecording(Recording):
     def _endless(self, frame: FrameType) -> str:
         """Why the graph trace that the main thread is in does not end; on the thread that noticed how old it is."""
         recorder, interception = self._recorder, self._interception
-        if recorder is None or interception is None:
+        if recorder is None or interception is None or self._going_on:
             return ""
         from pyfunc_debug.doctor.failures.graphs.endless_traces import going_on
         from pyfunc_debug.doctor.failures.kept import noted
@@ -233,7 +233,7 @@ class LiveRecording(Recording):
         if explanation is None:
             return ""
         recorder.notice(Notice.FAILURE, None, None, **noted(explanation, "a graph trace that did not end"))
-        self._going_on = explanation.line
+        self._going_on = True
         return explanation.text()
 
     def _put_batches_together(self) -> None:
@@ -325,9 +325,10 @@ class LiveRecording(Recording):
             from pyfunc_debug.doctor.failures.reading.failed_line import held
 
             asked = error, self._interception.user_line, lambda *query: self._reader.rows(*query)
-            if isinstance(error, KeyboardInterrupt):
-                explanation = endless_traces.interrupted(error, self._interception.user_line)
-                if explanation is None or explanation.line == self._going_on:  # that was said while it went on
+            stopped = error.__context__ if isinstance(error, SystemError) else error  # TensorFlow lost it: FACTS.md
+            if isinstance(stopped, KeyboardInterrupt):
+                explanation = endless_traces.interrupted(stopped, self._interception.user_line)
+                if explanation is None or self._going_on:  # that was said, perhaps of a line further in
                     return None
             else:
                 explanation = explain(*asked)

@@ -102,10 +102,14 @@ def progress(tmp_path, monkeypatch):
 
 
 def interrupted(path, **options):
-    """What is printed where a program is interrupted."""
+    """What is printed where a program is interrupted.
+
+    Between the making of an op and of its Python object an interrupt becomes a SystemError at the end of the trace, in
+    one of five traces without us, too: TensorFlow 2.21 asks the iterator's ops for that object (dataset_ops.py).
+    """
     told = io.StringIO()
     recording = pfd.record(gil=False, **options)
-    with contextlib.redirect_stderr(told), pytest.raises(KeyboardInterrupt), recording:
+    with contextlib.redirect_stderr(told), pytest.raises((KeyboardInterrupt, SystemError)), recording:
         exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
     return told.getvalue(), recording
 

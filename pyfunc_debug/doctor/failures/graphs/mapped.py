@@ -55,7 +55,7 @@ def _map_fn(situation: Situation, match: re.Match[str]) -> Explanation | None:
     wrong = _of_dtype(declared, given) if declared is not None else None
     if wrong is not None:
         edit = edit_of(file, source.replaced({wrong: f"{tf}.{made}"}))
-        cause = f"tf.map_fn is told that its function returns {given}, but it returns {made}."
+        cause = f"tf.map_fn has to declare what its function returns, {made}, but declares {given}."
     else:
         placed = source.replaced({call: source.with_argument(call, f"fn_output_signature={tf}.{made}")})
         edit = edit_of(file, placed)
@@ -68,7 +68,7 @@ def _map_fn(situation: Situation, match: re.Match[str]) -> Explanation | None:
 
 
 def _declared(call: ast.Call) -> ast.expr | None:
-    """What a map_fn is told of its function's results."""
+    """What a map_fn declares of its function's results."""
     return argument(call, 2, "dtype") or argument(call, 7, "fn_output_signature")
 
 
