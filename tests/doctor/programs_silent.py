@@ -1811,3 +1811,53 @@ def a_text_in_a_body():
         return tf.py_function(name, [x], tf.string)
 
     step(tf.constant(1))
+
+
+# -- untaped: some of several ------------------------------------------------------------------------------------------
+
+
+@triggers("untaped", says="gave None for 4 of 6 variables", pastes=True)
+def a_model_whose_output_is_taken_out_by_numpy():
+    model = tf.keras.Sequential([tf.keras.layers.Input((3,)), tf.keras.layers.Dense(4), tf.keras.layers.Dense(1)])
+    head = tf.keras.layers.Dense(1)
+    head.build((None, 1))
+    optimizer = tf.keras.optimizers.SGD(0.1)
+
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            hidden = model(x)
+            result = head(hidden.numpy())
+            loss = tf.reduce_mean((result - y) ** 2)
+        weights = model.trainable_variables + head.trainable_variables
+        gradients = tape.gradient(loss, weights)
+        optimizer.apply_gradients(zip(gradients, weights))
+
+    step(tf.ones([4, 3]), tf.ones([4, 1]))
+
+
+@triggers("untaped", says="for 1 of 2 variables (b)")
+def a_variable_squared_by_numpy():
+    a, b = tf.Variable([1.0, 2.0], name="a"), tf.Variable([1.0, 2.0], name="b")
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            part = np.square(b.numpy()) * 1.0
+            loss = tf.reduce_sum(a * x) + tf.reduce_sum(part)
+        return tape.gradient(loss, [a, b])
+
+    step(tf.ones([2]))
+
+
+@near("untaped")
+def a_variable_that_the_loss_does_not_use():
+    w, unused = tf.Variable(2.0), tf.Variable(1.0)
+    target = tf.keras.Sequential([tf.keras.layers.Input((1,)), tf.keras.layers.Dense(1)])
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            wanted = target(x).numpy() + np.mean(x.numpy())
+            loss = tf.reduce_mean((w * x - wanted) ** 2)
+        print(float(loss), np.asarray(w.numpy()))
+        return tape.gradient(loss, [w, unused])
+
+    step(tf.ones([2, 1]))
