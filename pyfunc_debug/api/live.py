@@ -57,7 +57,7 @@ class LiveRecording(Recording):
     def __init__(self, path: str | os.PathLike[str] | None, options: Options) -> None:
         self._options = options
         self._explained: BaseException | None = None
-        self._going_on: int | None = None  # line of a trace without an end, which was said
+        self._going_on = False  # whether a trace without an end was reported
         self.explained: Finding | None = None
         self.gives_way = False  # whether it stops when the program begins a recording of its own
         self._wanted_path = None if path is None else os.fspath(path)
@@ -233,7 +233,7 @@ class LiveRecording(Recording):
         if explanation is None:
             return ""
         recorder.notice(Notice.FAILURE, None, None, **noted(explanation, "a graph trace that did not end"))
-        self._going_on = explanation.line
+        self._going_on = True
         return explanation.text()
 
     def _put_batches_together(self) -> None:
@@ -327,7 +327,7 @@ class LiveRecording(Recording):
             asked = error, self._interception.user_line, lambda *query: self._reader.rows(*query)
             if isinstance(error, KeyboardInterrupt):
                 explanation = endless_traces.interrupted(error, self._interception.user_line)
-                if explanation is None or explanation.line == self._going_on:  # that was said while it went on
+                if explanation is None or self._going_on:  # that was said while it went on
                     return None
             else:
                 explanation = explain(*asked)
