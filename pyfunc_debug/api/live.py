@@ -338,7 +338,8 @@ class LiveRecording(Recording):
                 return None
             self._recorder.notice(Notice.FAILURE, None, None, **recorded_facts(explanation, error))
             if not quietly:
-                print(explanation.text(), file=sys.stderr, flush=True)
+                above = "" if str(error).endswith("\n") else "\n"  # AutoGraph's words end with an empty line
+                print(f"{above}{explanation.text()}", file=sys.stderr, flush=True)
             self.explained = finding_of(recorded_facts(explanation, error))
             return self.explained
         except Exception as trouble:  # never in the way of the program's own exception

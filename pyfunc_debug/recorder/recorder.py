@@ -428,6 +428,12 @@ class Recorder:
             except IndexError:  # another thread took the last one
                 return
 
+    def trace_began(self, trace: int, function: FunctionFacts) -> None:
+        """TensorFlow begins to trace a function: said beside the file only, for a program that dies in it."""
+        ring = self._ring
+        if ring is not None and self._hot.accepting:
+            ring.describe(tracing=trace, function=_function(ring, function))
+
     def trace_ended(self, trace: TraceFacts) -> None:
         """TensorFlow finished a graph trace."""
         if self._hot.accepting:

@@ -105,7 +105,7 @@ class _Decided:
             inner = self.of(test.operand)
             return None if inner is None else not inner
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _COMPARED:
-            return self._compared(_COMPARED[type(test.ops[0])], test.left, test.comparators[0])
+            return self.compared(_COMPARED[type(test.ops[0])], test.left, test.comparators[0])
         if isinstance(test, ast.BoolOp):
             values = [self.of(one) for one in test.values]
             stop = isinstance(test.op, ast.Or)
@@ -116,7 +116,8 @@ class _Decided:
             return known[1]
         return self._called(test)
 
-    def _compared(self, how: Callable[[Any, Any], Any], left: ast.expr, right: ast.expr) -> object:
+    def compared(self, how: Callable[[Any, Any], Any], left: ast.expr, right: ast.expr) -> object:
+        """What a comparison of two whole numbers gives; None where one of them is not known."""
         values = self.of(left), self.of(right)
         return how(*values) if all(type(one) is int for one in values) else None
 
@@ -127,7 +128,7 @@ class _Decided:
             return None
         part, text = _Decided(self._spot), self._spot.source.text
         sign, how = _OPS[name]
-        answer = part._compared(_COMPARED[how], *test.args)
+        answer = part.compared(_COMPARED[how], *test.args)
         if answer is not None and part.pieces:
             sides = [part.pieces.get(one, text(one)) for one in test.args]
             self.pieces[test] = f"{sides[0]} {sign} {sides[1]}"

@@ -16,7 +16,7 @@ _LINES = 6
 """Without the user's own lines that a paste only indents."""
 _HEAD = 4
 """Lines of the cause that are kept above a longer paste."""
-_SENTENCES = re.compile(r"(?<=[a-z`)\]]\.) (?=[A-Z])")
+_SENTENCES = re.compile(r"(?<=[a-z`)\]]\.) (?=[A-Z`])")
 """Between two sentences of a cause."""
 _INSTRUCTION = re.compile(r"(Replace .+ by|Put above .+):")
 _PLACE = re.compile(r"^(?:Replace (?:lines )?|Put above )(.+?):(\d+)(?: to (\d+))?(?: by)?:$", re.MULTILINE)
@@ -115,7 +115,13 @@ class Explanation:
         tail = textwrap.wrap(
             self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
         )  # fmt: skip
+        above = len(tail) + (self.edit is not None)  # of the paste itself
         tail += [] if self.edit is None else [f"  {self.edit.instruction()}", *self.edit.lines]
+        first, *others = _SENTENCES.split(self.cause)
+        lines = [*self._head(first), *(line for one in others for line in _wrapped(one))]
+        whole = len(lines) + len(tail) <= _LINES or len(lines) <= _HEAD
+        if whole and len(lines) + above <= _LINES:  # each sentence on a line of its own
+            return "\n".join([*lines, *tail])
         room = max(_LINES - len(tail), _HEAD)
         cause = self.cause
         head = self._head(cause)
@@ -136,6 +142,12 @@ class Explanation:
     def facts(self) -> dict[str, Any]:
         """What is stored of it in a recording."""
         return dataclasses.asdict(self)
+
+
+def _wrapped(sentence: str) -> list[str]:
+    return textwrap.wrap(
+        sentence, WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )  # fmt: skip
 
 
 def from_facts(facts: dict[str, Any]) -> Explanation:
