@@ -10,7 +10,7 @@ from typing import Any
 
 from pyfunc_debug.events import Notice, Observer
 from pyfunc_debug.interception.names import TensorFlowNames
-from pyfunc_debug.program.frames import direct_caller, is_generated
+from pyfunc_debug.program.frames import direct_caller, is_generated, is_user
 
 _MOST = 200
 """Lines that are reported."""
@@ -34,7 +34,7 @@ class Texts:
         self._between = (
             os.path.join(names.folder, "python", "autograph") + os.sep, os.path.dirname(logging_file()) + os.sep,
         )  # fmt: skip
-        self._seen: set[tuple[str, int]] = set()
+        self._seen: set[tuple[str | int, ...]] = set()
 
     def text(self, original: Any) -> Any:
         """The replacement of `Tensor.__str__` and `Tensor.__repr__`."""
@@ -58,12 +58,22 @@ class Texts:
             return
         if is_generated(at[0]):
             at = self._user_line(*at)
-        if at not in self._seen and not is_generated(at[0]):
-            self._seen.add(at)
+        names = _names(tensor, frame)
+        if (*at, *names) not in self._seen and not is_generated(at[0]):
+            self._seen.add((*at, *names))
             graph = "" if built else _outermost(of)
+            rank = tensor.shape.rank if hasattr(tensor, "shape") else None
             self._observer.notice(
-                Notice.PRINTED_SYMBOL, None, None, file=at[0], line=at[1], graph=graph, sources=[at[0]]
-            )
+                Notice.PRINTED_SYMBOL, None, None, file=at[0], line=at[1], graph=graph, sources=[at[0]],
+                names=list(names), dtype=str(getattr(getattr(tensor, "dtype", None), "name", "")), rank=rank,
+            )  # fmt: skip
+
+
+def _names(tensor: Any, frame: FrameType | None) -> tuple[str, ...]:
+    """What the user's function calls the tensor."""
+    while frame is not None and not is_user(frame.f_code.co_filename):
+        frame = frame.f_back
+    return tuple(sorted(name for name, one in frame.f_locals.items() if one is tensor)) if frame is not None else ()
 
 
 def _outermost(graph: Any) -> str:

@@ -1740,3 +1740,124 @@ def a_variable_that_no_loss_has():
     with tf.GradientTape() as tape:
         y = v * 2.0
     tape.gradient(y, [w])
+
+
+# -- symbol-in-text ----------------------------------------------------------------------------------------------------
+
+
+@triggers("symbol-in-text", says="is made once, while TensorFlow builds the graph", pastes=True)
+def a_label_of_an_index():
+    def label(i):
+        return "class_" + str(i)
+
+    dataset = tf.data.Dataset.range(3).map(label)
+    assert [str(one) for one in dataset.as_numpy_iterator()]
+
+
+@triggers("symbol-in-text", says="`f", pastes=True)
+def a_file_name_of_a_step():
+    folder = "run"
+
+    @tf.function
+    def path(step, kind):
+        name = f"{folder}/{kind}-{step}.ckpt"
+        return tf.strings.length(name), tf.constant(name)
+
+    path(tf.constant(3), tf.constant("best"))
+
+
+@triggers("symbol-in-text", says="of x", pastes=True)
+def a_text_for_tf_print():
+    @tf.function
+    def step(x):
+        return tf.strings.join(["a", "b %s" % x])  # noqa: UP031
+
+    step(tf.constant(1.5))
+
+
+@triggers("symbol-in-text", says="strings.as_string")
+def a_key_of_a_label():
+    names = {"1": "one", "2": "two"}
+
+    @tf.function
+    def look(x):
+        return tf.constant(names.get(str(x), "unknown"))
+
+    look(tf.constant(1))
+
+
+@near("symbol-in-text")
+def texts_of_what_python_knows():
+    @tf.function
+    def step(x, rate):
+        name = f"{x.dtype.name}-{x.shape.rank}-{rate}"
+        print(f"now {x}")
+        message = f"tracing with {x}"
+        assert name, message
+        if x.shape.rank == 7:
+            raise ValueError(f"no {x}")
+        return tf.strings.join([name, "a"])
+
+    step(tf.ones([2]), 0.1)
+
+
+@near("symbol-in-text")
+def a_text_in_a_body():
+    def name(x):
+        return f"{x}.png"
+
+    @tf.function
+    def step(x):
+        return tf.py_function(name, [x], tf.string)
+
+    step(tf.constant(1))
+
+
+# -- untaped: some of several ------------------------------------------------------------------------------------------
+
+
+@triggers("untaped", says="gave None for 4 of 6 variables", pastes=True)
+def a_model_whose_output_is_taken_out_by_numpy():
+    model = tf.keras.Sequential([tf.keras.layers.Input((3,)), tf.keras.layers.Dense(4), tf.keras.layers.Dense(1)])
+    head = tf.keras.layers.Dense(1)
+    head.build((None, 1))
+    optimizer = tf.keras.optimizers.SGD(0.1)
+
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            hidden = model(x)
+            result = head(hidden.numpy())
+            loss = tf.reduce_mean((result - y) ** 2)
+        weights = model.trainable_variables + head.trainable_variables
+        gradients = tape.gradient(loss, weights)
+        optimizer.apply_gradients(zip(gradients, weights))
+
+    step(tf.ones([4, 3]), tf.ones([4, 1]))
+
+
+@triggers("untaped", says="for 1 of 2 variables (b)")
+def a_variable_squared_by_numpy():
+    a, b = tf.Variable([1.0, 2.0], name="a"), tf.Variable([1.0, 2.0], name="b")
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            part = np.square(b.numpy()) * 1.0
+            loss = tf.reduce_sum(a * x) + tf.reduce_sum(part)
+        return tape.gradient(loss, [a, b])
+
+    step(tf.ones([2]))
+
+
+@near("untaped")
+def a_variable_that_the_loss_does_not_use():
+    w, unused = tf.Variable(2.0), tf.Variable(1.0)
+    target = tf.keras.Sequential([tf.keras.layers.Input((1,)), tf.keras.layers.Dense(1)])
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            wanted = target(x).numpy() + np.mean(x.numpy())
+            loss = tf.reduce_mean((w * x - wanted) ** 2)
+        print(float(loss), np.asarray(w.numpy()))
+        return tape.gradient(loss, [w, unused])
+
+    step(tf.ones([2, 1]))

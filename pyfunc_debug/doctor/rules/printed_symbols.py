@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 
 NAMES = ("printed-symbol",)
-_ON_PURPOSE = re.compile(r"trac(?:e|ing)|symbol|graph|shape|dtype|static", re.IGNORECASE)
+ON_PURPOSE = re.compile(r"trac(?:e|ing)|symbol|graph|shape|dtype|static", re.IGNORECASE)
 """Words of who prints what a graph is made of."""
 _PASTED = 8
 """Lines of a function that are pasted."""
@@ -35,7 +35,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if call is None or not functions:
             continue
         words = [one.value for one in ast.walk(call) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        if not any(_ON_PURPOSE.search(one) for one in words):
+        if not any(ON_PURPOSE.search(one) for one in words):
             place = (file, pastes.first_line(functions[-1]), _is_tf_print(call))
             found.setdefault(place, {})[call.lineno] = (functions[-1], call)
     for (file, _, in_graph), calls in found.items():
@@ -68,12 +68,13 @@ def _finding(facts: Facts, file: str, calls: list[tuple[Definition, ast.Call]], 
 
 def _prints(facts: Facts, file: str, line: int) -> ast.Call | None:
     """The call on a line that prints, or logs; None where something else asked for the text."""
-    calls = [one for one in pastes.around(facts.tree(file), line, ast.Call) if _is_print(one) or _is_log(one)]
+    calls = [one for one in pastes.around(facts.tree(file), line, ast.Call) if is_print(one) or is_log(one)]
     calls = [one for one in calls if isinstance(pastes.source(facts, file).parent(one), ast.Expr)]
     return calls[0] if len(calls) == 1 else None
 
 
-def _is_print(call: ast.Call) -> bool:
+def is_print(call: ast.Call) -> bool:
+    """Whether a call is `print`, or TensorFlow's."""
     return dotted(call.func) == "print" or _is_tf_print(call)
 
 
@@ -81,7 +82,8 @@ def _is_tf_print(call: ast.Call) -> bool:
     return dotted(call.func).endswith(".print")
 
 
-def _is_log(call: ast.Call) -> bool:
+def is_log(call: ast.Call) -> bool:
+    """Whether a call logs."""
     owner, _, method = dotted(call.func).rpartition(".")
     return method in _LOGS and "log" in owner.lower()
 
@@ -102,7 +104,7 @@ def _edit(facts: Facts, file: str, function: Definition, call: ast.Call) -> Edit
     if tf is None:
         return None
     given = {one.arg: one.value for one in call.keywords}
-    if not _is_tf_print(call) and (_is_log(call) or not given.keys() <= {"sep", "end", "flush"}):
+    if not _is_tf_print(call) and (is_log(call) or not given.keys() <= {"sep", "end", "flush"}):
         new = each_time(own, function, call, tf)
         return None if new is None else pastes.replaced(facts, file, {call: new})
     texts: list[str] = []

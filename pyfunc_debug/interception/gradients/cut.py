@@ -64,6 +64,7 @@ class CutGradients:
         self._user_line = user_line
         self._reported: set[tuple[str, str]] = set()
         self._asked: set[tuple[str, int]] = set()
+        self._partly: set[tuple[str, int]] = set()
         self._searched: set[int] = set()
 
     def gradient(self, original: Any) -> Any:
@@ -81,6 +82,7 @@ class CutGradients:
             try:
                 if all(one is None for one in self._names.nest.flatten(found)):
                     self._tell_of_none(sources, sys._getframe(1))
+                self._tell_of_some(target, sources, found, sys._getframe(1))
                 if found is None or (isinstance(found, (list, tuple)) and any(one is None for one in found)):
                     self._look(target, sources, found)
                 else:
@@ -106,6 +108,23 @@ class CutGradients:
             self._observer.notice(
                 Notice.ALL_NONE, None, None, file=file, line=line, tensors=tensors, whole=whole, sources=[file]
             )
+
+    def _tell_of_some(self, target: Any, sources: Any, found: Any, frame: types.FrameType) -> None:
+        """The user's line of eager code that got None for some variables, and their names."""
+        nest = self._names.nest
+        flat, given = nest.flatten(sources), nest.flatten(found)
+        missing = [one for one, gradient in zip(flat, given) if gradient is None and hasattr(one, "assign")]
+        eager = all(hasattr(one, "numpy") for one in nest.flatten(target))
+        if not missing or len(missing) == len(flat) or not eager or len(self._partly) >= _MOST_LINES:
+            return
+        autograph = os.path.join(self._names.folder, "python", "autograph") + os.sep
+        site = direct_caller(frame, (autograph,))
+        if site is not None and site not in self._partly and not is_generated(site[0]):
+            self._partly.add(site)
+            self._observer.notice(
+                Notice.SOME_NONE, None, None, file=site[0], line=site[1], asked=len(flat),
+                missing=[_name(one) for one in missing], sources=[site[0]],
+            )  # fmt: skip
 
     def _look(self, target: Any, sources: Any, found: Any) -> None:
         nest = self._names.nest

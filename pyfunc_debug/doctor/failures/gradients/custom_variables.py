@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS
-from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
+from pyfunc_debug.doctor.failures.reading.symbols import is_keras_variable, is_tf_variable
 
 if TYPE_CHECKING:
     from pyfunc_debug.doctor.failures.gradients.custom_gradients import Made
@@ -186,10 +187,16 @@ def _forward(made: Made) -> tuple[list[str], str | None]:
     return [text(one) for one in before], text(whole)
 
 
+def _reads_variable(made: Made, spot: Spot) -> bool:
+    """Whether a function or its grad reads a variable of the module."""
+    return any(is_tf_variable(spot.value(name)) or is_keras_variable(spot.value(name)) for name in names(made.function))
+
+
 def _in_branch(situation: Situation, made: list[Made]) -> Explanation | None:
     """A function with variables of its own in a branch of a graph: TensorFlow cannot differentiate that."""
-    found = [one for one in made if _takes_variables(one)]
-    if len(found) != 1 or situation.last is None:
+    last = situation.last
+    found = [one for one in made if last is not None and (_takes_variables(one) or _reads_variable(one, last))]
+    if len(found) != 1:
         return None
     name = found[0].function.name
     calls = [one for one in ast.walk(found[0].source.tree) if isinstance(one, ast.Call) and dotted(one.func) == name]

@@ -73,7 +73,8 @@ def _asked(stack: Sequence[FrameType]) -> int:
 def _told(
     spots: Sequence[Spot], asked: int, wanted: Callable[[ast.AST, ast.expr, ast.expr], bool] = lambda *loop: True
 ) -> Explanation | None:
-    for spot in reversed(spots):
+    inner = spots[::-1]
+    for spot in (*(one for one in inner if one.generated), *(one for one in inner if not one.generated)):
         statement = spot.source.statement(spot.line)
         for loop, over in _loops(spot, statement) if statement is not None else ():
             found = _through(over, spot)
