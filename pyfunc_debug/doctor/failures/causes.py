@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.failures.bodies import (
     unknown_shape,
 )
 from pyfunc_debug.doctor.failures.datasets import (
+    batched_images,
     batched_input,
     batches,
     elements,
@@ -145,6 +146,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     captured.explain,
     feature_specs.explain,
     batched_input.explain,
+    batched_images.explain,
     body_values.explain,
     ragged_rows.explain,
     batches.explain,
