@@ -26,6 +26,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     map_arguments,
     object_arrays,
     squeezed,
+    text_arguments,
     unbatched,
     unknown_length,
 )
@@ -148,6 +149,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     batched_input.explain,
     batched_images.explain,
     body_values.explain,
+    text_arguments.explain,
     ragged_rows.explain,
     batches.explain,
     stacked.explain,

@@ -23,12 +23,16 @@ from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, indent_of, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 
-_TENSOR_GIVEN = re.compile(r"not (?:'?[\w.]*\.)?EagerTensor|Tensor is unhashable|unhashable type: '?[\w.]*EagerTensor")
+_TENSOR_GIVEN = re.compile(
+    r"not (?:'?[\w.]*\.)?EagerTensor|Tensor is unhashable|(?:unhashable type: |type: <class )'?[\w.]*EagerTensor"
+    r"|^tf\.Tensor\(b'"
+)
 _BYTES = re.compile(
     r"bytes-like object is required, not 'str'|can't concat str to bytes|first arg must be bytes|strings and bytes"
     r"|string pattern on a bytes-like|not \"?bytes\"?|bytes found|must be str, not bytes|type 'bytes'"
     r"|expected .*str.*, got b'"
-    r"|argument should be a bytes-like|str, not <class 'bytes'>|sep must be (?:None or )?a? ?string|'bytes' object"
+    r"|argument should be a bytes-like|(?:str, not|got) <class 'bytes'>|sep must be (?:None or )?a? ?string"
+    r"|'bytes' object"
 )
 _IN_ARRAY = re.compile(r"ndarray|path-like|filename|must be str|should be string|expected str|a string")
 _NOT_LISTED = re.compile(r"^b['\"].*['\"] is not in (?:list|tuple|deque)")
@@ -77,7 +81,10 @@ def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
     if hashed and any(isinstance(one, ast.Name) and _is_tensor(one, spot) for one in keys):
         whole = ast.Tuple(keys, ast.Load())
     for one in ast.walk(whole):
-        inside = one.args if isinstance(one, ast.Call) else [one.slice] if isinstance(one, ast.Subscript) else []
+        places = [one.slice] if isinstance(one, ast.Subscript) else []
+        inside = one.args if isinstance(one, ast.Call) else [
+            part for place in places for part in (place.elts if isinstance(place, ast.Tuple) else [place])
+        ]  # fmt: skip
         for part in [one] if hashed else inside:
             if isinstance(part, ast.Name) and _is_tensor(part, spot):
                 pieces[part] = value_of(spot, part.id)
