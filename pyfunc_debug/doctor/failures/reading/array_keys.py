@@ -1,4 +1,4 @@
-"""A dict that is asked for a tensor of several places: its value would be an array, which is no key."""
+"""A dict that is asked for a tensor of several places: its value would be an array, and an array cannot be a key."""
 
 from __future__ import annotations
 
