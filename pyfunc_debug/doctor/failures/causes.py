@@ -25,6 +25,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     landed,
     map_arguments,
     object_arrays,
+    other_ranks,
     squeezed,
     text_arguments,
     unbatched,
@@ -185,6 +186,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     foreign_code.elsewhere,
     autograph.explain,
     whole_functions.explain,
+    other_ranks.explain,
     landed.at_last,
 )
 

@@ -1,4 +1,4 @@
-"""A dict that is asked for a tensor of several places: its value is an array, and an array cannot be a key. Each place is one."""
+"""A dict that is asked for a tensor of several places: its value is an array, which cannot be a key. Each place can."""
 
 from __future__ import annotations
 
