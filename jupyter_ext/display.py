@@ -15,9 +15,15 @@ def static_forms(shown: Any, panel_id: str | None) -> dict[str, str]:
       shown: A recording, of which the ledger is shown, or a `Source`.
       panel_id: The panel's name.
     """
-    table = shown.ledger() if hasattr(shown, "ledger") else shown
+    from pyfunc_debug.analysis.tables import ledger_html, ledger_text
+
+    if hasattr(shown, "ledger"):
+        ledger = shown.ledger()
+        table, text = ledger_html(ledger, short=True), ledger_text(ledger, short=True)
+    else:
+        table, text = shown._repr_html_(), str(shown)
     marks = f"pfd-static pfd-static-{panel_id}" if panel_id else "pfd-static"
-    return {"text/html": f'<div class="{marks}">{table._repr_html_()}</div>', "text/plain": str(table)}
+    return {"text/html": f'<div class="{marks}">{table}</div>', "text/plain": text}
 
 
 def lists_of_ours(shell: Any) -> Callable[[], None]:

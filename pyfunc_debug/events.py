@@ -315,6 +315,9 @@ class Observer(Protocol):
     def node_gone(self, token: str) -> None:
         """An eager call is over and can have no gradient call: nobody will ask about this node any more."""
 
+    def trace_began(self, trace: int, function: FunctionFacts) -> None:
+        """TensorFlow begins to trace a function: the graph trace that will have this number."""
+
     def trace_ended(self, trace: TraceFacts) -> None:
         """TensorFlow finished a graph trace."""
 

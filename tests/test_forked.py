@@ -196,7 +196,7 @@ def _kernel_says(manager, folder):
     def hook(message):
         kind, content = message["msg_type"], message["content"]
         told[content.get("name") or kind] += content.get("text") or content.get("evalue") or content.get("ename") or ""
-        if kind == "stream" and "waits" in told["stdout"]:
+        if kind == "stream" and told["stdout"].endswith("waits\n"):
             manager.interrupt_kernel()
 
     try:

@@ -51,16 +51,19 @@ def died_in_calls(reader: Reader) -> bool:
 
 
 def how_it_ended(reader: Reader) -> str:
-    """`died` or `was ended by SIGTERM`: of all signals that one alone leaves a note."""
+    """`died`, or `was ended by SIGTERM`: of all signals that one and SIGHUP leave a note."""
     death = reader.meta.get("death")
-    return "was ended by SIGTERM" if isinstance(death, dict) and death.get("signal") == "SIGTERM" else "died"
+    number = death.get("signal") if isinstance(death, dict) else None
+    if number == "SIGHUP":
+        return "was ended by SIGHUP (its terminal was closed)"
+    return f"was ended by {number}" if number else "died"
 
 
 def _running(reader: Reader, death: dict[str, Any]) -> list[str]:
     calls = calls_in_progress(reader)
     ended = how_it_ended(reader)
     if not calls:
-        return [f"the program {ended}, outside any call: its recording was not finished"]
+        return [f"the program {ended} {_tracing(death)}"]
     nodes = {node.id: node for node in reader.nodes()}
     threads = {thread.id: thread.name for thread in reader.threads()}
     found = [describe_call(call, nodes[call.node], threads, int(death["sign_ns"])) for call in calls[:_SHOWN]]
@@ -68,6 +71,15 @@ def _running(reader: Reader, death: dict[str, Any]) -> list[str]:
         return [f"the program {ended} in {found[0]}"]
     more = [f"  and {len(calls) - _SHOWN:,} more"] if len(calls) > _SHOWN else []
     return [f"the program {ended} with {len(calls):,} calls in progress:", *(f"  {one}" for one in found), *more]
+
+
+def _tracing(death: dict[str, Any]) -> str:
+    """What it did then, where it was in no call."""
+    traced = death.get("tracing")
+    if not isinstance(traced, list) or not traced:
+        return "outside any call"
+    name, file, line = traced[-1]
+    return f"while TensorFlow traced {name} ({source_line(file, line)})" if file else f"while TensorFlow traced {name}"
 
 
 def describe_call(call: Call, node: Node, threads: dict[int, str], sign_ns: int) -> str:

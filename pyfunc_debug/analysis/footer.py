@@ -13,6 +13,8 @@ from pyfunc_debug.pfrec.processes import writer_lives
 
 _BUSY = 0.25
 """From this share of the machine's CPU on, that of other processes is said."""
+_NOTABLE = 0.1
+"""From this share of the recorded time on, what recording cost is said unasked: see docs/costs.md."""
 
 
 def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]:
@@ -23,8 +25,38 @@ def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]
       meta: Its meta table.
       hidden: How many functions and nodes the ledger does not show.
     """
-    lines = []
-    lines += _lost(meta)
+    lines = [*_warnings(reader, meta), *gil_line(reader)]
+    cost = own_cost(meta)
+    if cost is not None:
+        lines.append(_cost(cost))
+    lines += _others(meta)
+    if hidden:
+        lines.append(
+            f"{hidden} of TensorFlow's and Keras' own functions and nodes are hidden "
+            "(--all, or ledger(include_internal=True), shows them)"
+        )
+    return tuple(lines)
+
+
+def short_footer(reader: Reader, meta: dict[str, Any]) -> tuple[str, ...]:
+    """What is said of it unasked as a program ends: without what is as it should be, or is not about the program.
+
+    Args:
+      reader: The recording.
+      meta: Its table `meta`.
+    """
+    lines = _warnings(reader, meta)
+    if (meta.get("gil") or {}).get("grade") != "native":
+        lines += gil_line(reader)
+    cost = own_cost(meta)
+    if cost is not None and cost.share >= _NOTABLE:
+        lines.append(f"recording cost ~{_percent(cost.share)} % of {_time(cost.wall_ns)}: times are longer by it")
+    return tuple(lines)
+
+
+def _warnings(reader: Reader, meta: dict[str, Any]) -> list[str]:
+    """What is missing, how the recording ended, and what went wrong in it."""
+    lines = _lost(meta)
     wanted = (meta.get("options") or {}).get("nodes", "*")
     if wanted != "*":
         lines.append(f"only calls of nodes that match {wanted} were recorded")
@@ -38,17 +70,7 @@ def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]
         lines.append(f"pyfunc_debug had trouble ({times}x): {trouble}")
     if meta.get("limits"):
         lines.append(str(meta["limits"]))
-    lines += gil_line(reader)
-    cost = _cost(meta)
-    if cost:
-        lines.append(cost)
-    lines += _others(meta)
-    if hidden:
-        lines.append(
-            f"{hidden} of TensorFlow's and Keras' own functions and nodes are hidden "
-            "(--all, or ledger(include_internal=True), shows them)"
-        )
-    return tuple(lines)
+    return lines
 
 
 def _lost(meta: dict[str, Any]) -> list[str]:
@@ -143,10 +165,7 @@ def _others(meta: dict[str, Any]) -> list[str]:
     return [f"other processes used {share:.0%} of this machine's CPU meanwhile: times are longer than on an idle one"]
 
 
-def _cost(meta: dict[str, Any]) -> str:
-    cost = own_cost(meta)
-    if cost is None:
-        return ""
+def _cost(cost: OwnCost) -> str:
     return (
         f"recording cost ~{_percent(cost.share)} % of {_time(cost.wall_ns)}: hook ~{cost.hook_ns / 1e3:.2g} us a "
         f"call (calibrated), values {_time(cost.values_ns)}, writer thread {_time(cost.writer_ns)} CPU "

@@ -182,7 +182,7 @@ def _process(reader: Reader, nodes: Sequence[NodeRow]) -> ProcessRow:
     sums = [one for node in nodes for one in (node.forward, node.gradient)]
     state = str(meta.get("state", "?"))
     if is_interrupted(reader.path, meta):
-        outside = "unfinished" if how_it_ended(reader) == "died" else "SIGTERM"
+        outside = "SIGTERM" if "SIGTERM" in how_it_ended(reader) else "unfinished"
         state = "died" if died_in_calls(reader) and outside == "unfinished" else outside
     return ProcessRow(
         "", reader.path, *_host_and_pid(reader), state,

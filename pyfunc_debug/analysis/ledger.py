@@ -16,8 +16,9 @@ from pyfunc_debug.analysis.columns import ERROR, GRADES, GRADIENT, INTERRUPTED, 
 from pyfunc_debug.analysis.contention import grade_of, mean_wait
 from pyfunc_debug.analysis.death import died_in_calls
 from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
-from pyfunc_debug.analysis.footer import footer, unfinished
+from pyfunc_debug.analysis.footer import footer, short_footer, unfinished
 from pyfunc_debug.analysis.runs import NO_RUNS, Runs, read_runs
+from pyfunc_debug.analysis.tables import function_name
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.recovery import missing_parts
 from pyfunc_debug.program.frames import is_tensorflow
@@ -139,7 +140,8 @@ class NodeRow:
 class FunctionRow:
     """A traced function. `runs` is None where only C++ starts it: then nobody counted, and it shows as "-".
 
-    `backward_runs` and `run_errors` are of the runs that Python started; `failed` is whether each of its traces failed.
+    `backward_runs` and `run_errors` are of the runs that Python started; `error` is the type of the exception that
+    ended the last of its traces, where each of them failed.
     """
 
     function: Function
@@ -150,7 +152,7 @@ class FunctionRow:
     run_errors: int
     times: Times
     nodes: tuple[NodeRow, ...]
-    failed: bool = False
+    error: str | None = None
 
     @property
     def traced(self) -> int | None:
@@ -163,6 +165,8 @@ class Ledger:
     """The rows, and what to say under them.
 
     `all_ns` is the time of all calls, with their waits; `whole` whether all parts of the recording were there.
+    The footer begins with `legend`, which says what a "-" among the runs is; `short` is what of the others is said
+    unasked as a program ends.
     """
 
     path: str
@@ -172,6 +176,13 @@ class Ledger:
     footer: tuple[str, ...] = field(default=())
     all_ns: float = 0.0
     whole: bool = True
+    legend: tuple[str, ...] = field(default=())
+    short: tuple[str, ...] = field(default=())
+
+    @property
+    def ran(self) -> bool:
+        """Whether anything was called or run, as far as it was seen."""
+        return bool(self.calls) or any(row.runs for row in self.rows)
 
     def __str__(self) -> str:
         from pyfunc_debug.analysis.tables import ledger_text
@@ -250,9 +261,10 @@ def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_int
         rows.append(_function_row(function, facts, runs.get(function.id, NO_RUNS), tuple(shown)))
     calls = sum(row.calls + row.gradients for row in rows_of)
     everything = float(columns.duration.clip(0).sum() + np.nansum(columns.wait))
-    below = (*_legend(rows, facts.meta), *footer(reader, facts.meta, hidden))
+    legend = tuple(_legend(rows, facts.meta))
+    below, short = (*legend, *footer(reader, facts.meta, hidden)), short_footer(reader, facts.meta)
     whole = bool(rows) or not missing_parts(reader.path, facts.meta)
-    return Ledger(reader.path, tuple(rows), hidden, calls, below, everything, whole)
+    return Ledger(reader.path, tuple(rows), hidden, calls, below, everything, whole, legend, short)
 
 
 def shows(row: NodeRow, functions: Mapping[int, Function], include_internal: bool) -> bool:
@@ -285,7 +297,7 @@ def _function_row(function: Function, facts: ProgramFacts, runs: Runs, nodes: tu
         run_errors=runs.errors,
         times=times_of(runs.durations),
         nodes=nodes,
-        failed=bool(traces) and all(trace.error is not None for trace in traces),
+        error=traces[-1].error if traces and all(trace.error is not None for trace in traces) else None,
     )
 
 
@@ -425,22 +437,28 @@ def times_of(durations: Array) -> Times:
 def _legend(rows: list[FunctionRow], meta: Mapping[str, Any]) -> list[str]:
     """Why some runs show as "-"; those that Python starts are stored as they end."""
     rows = [row for row in rows if row.runs is None]
-    failed = [row.function.name for row in rows if row.failed]
-    their = "its trace" if len(failed) == 1 else "their traces"
-    why = [f"runs - of {', '.join(failed)}: {their} failed"] if failed else []
-    kinds = {row.function.kind for row in rows if not row.failed}
+    why = [f"{function_name(row.function)} did not run: {_unfinished_trace(row.error)}" for row in rows if row.error]
+    kinds = {row.function.kind for row in rows if row.error is None}
     starters = [who for kind, who in (("tf.data", "tf.data"), ("graph", "a Session"), ("tf.function", "another graph"))
                 if kind in kinds]  # fmt: skip
     still = ""
     if "tf.function" in kinds:
         still = "" if meta.get("state") == "complete" else "; or the first had not ended"
         still += "; or they were not stored" if (meta.get("dropped") or {}).get("runs") else ""
-    nodes = [node for row in rows if not row.failed for node in row.nodes]
+    nodes = [node for row in rows if row.error is None for node in row.nodes]
     if starters and nodes and not any(node.calls or node.gradients for node in nodes):
         why.append(f"runs -: none was seen; {' or '.join(starters)} starts them in C++, where nobody counts{still}")
     elif starters:
         why.append(f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts{still}")
     return why
+
+
+def _unfinished_trace(error: str) -> str:
+    if error == "KeyboardInterrupt":
+        return "it was interrupted while TensorFlow traced it"
+    if error == "SystemExit":
+        return "the program ended itself (SystemExit) while TensorFlow traced it"
+    return f"its graph trace failed with {error}"
 
 
 def as_dict(ledger: Ledger) -> dict[str, object]:

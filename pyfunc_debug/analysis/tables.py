@@ -31,6 +31,10 @@ _KINDS = {
 _FUNCTION_KINDS = {"tf.function": "", "tf.data": "tf.data", "graph": "v1 graph", "eager": ""}
 HEADERS = ("name", "traced", "runs", "calls", "err", "mean ms", "p95 ms", "GIL ms")
 TOTALS = ("total", "share")
+_NARROWEST = 16
+"""Columns of names at least."""
+_TAIL = 8
+"""Of the end of a file's name at least: else its line says more."""
 
 
 def _library(file: str | None) -> str:
@@ -146,38 +150,55 @@ def render(renderable: object, width: int = 80, color: bool = False) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().split("\n")).rstrip("\n")
 
 
-def ledger_table(ledger: Ledger, totals: bool = False) -> Table:
-    """The ledger as a rich table; with `totals`, also the time of all calls of a row, and its share of that of all."""
+def ledger_table(ledger: Ledger, width: int | None = None, totals: bool = False) -> Table:
+    """The ledger as a rich table.
+
+    Args:
+      ledger: What it shows.
+      width: Columns of the terminal: names and places are shortened so that each row is one line. None: they fold.
+      totals: Whether it also has the time of all calls of a row, and its share of that of all.
+    """
+    table = _ledger_table(ledger, totals, None)
+    if width is None:
+        return table
+    others = least_width(table, 0) + len(table.columns) - 1  # a column has a space on each side
+    return _ledger_table(ledger, totals, max(width - others, _NARROWEST))
+
+
+def _ledger_table(ledger: Ledger, totals: bool, room: int | None) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-    table.add_column("name  (times in ms)", overflow="fold", ratio=1, min_width=16)
+    table.add_column("name  (times in ms)", overflow="fold", ratio=1, min_width=_NARROWEST)
     for header in headers(ledger)[1:]:
         table.add_column(header.removesuffix(" ms"), justify="right", no_wrap=True)
     width = len(table.columns)
     for header in TOTALS if totals else ():
         table.add_column(header, justify="right", no_wrap=True)
     for row in ledger.rows:
-        name = Text(function_name(row.function), style="bold")
-        kind = function_kind(row.function)
-        if row.function.origin == "tensorflow":
-            kind = _library(row.function.file)
         library = row.function.origin == "tensorflow"
-        where = kind if library else f"{kind} {source_line(row.function.file, row.function.line)}".strip()
+        kind = _library(row.function.file) if library else function_kind(row.function)
+        where = "" if library else source_line(row.function.file, row.function.line)
+        label, where = _fitted(function_name(row.function), kind, where, room)
+        name = Text(label, style="bold")
         name.append(f"  {where}" if where else "", style="dim not bold")
         table.add_row(name, *function_cells(row)[1:width])
         for node in row.nodes:
-            _add_node(table, node, width, ledger.all_ns if totals else None, bool(ledger.calls))
+            _add_node(table, node, width, ledger.all_ns if totals else None, bool(ledger.calls), room)
     return table
 
 
-def _add_node(table: Table, row: NodeRow, width: int, all_ns: float | None, calls: bool) -> None:
+def _add_node(table: Table, row: NodeRow, width: int, all_ns: float | None, calls: bool, room: int | None) -> None:
     """A node's lines: `width` columns, and where `all_ns` is given those of `TOTALS`; `calls`: whether there is any."""
     first, *others = node_cells(row)
-    name = Text(f"  {first[0]}")
-    name.append(f"  {kind_text(row.node.kind)} {source_line(row.node.file, row.node.line)}", style="dim")
+    kind = kind_text(row.node.kind)
     if row.generator:
-        name.append(" (generator)", style="dim")
+        kind = "generator"
     elif row.node.origin == "tensorflow":
-        name.append(" (TensorFlow's own)", style="dim")
+        kind += ", TensorFlow's own"
+    label, where = _fitted(
+        first[0], kind, source_line(row.node.file, row.node.line), None if room is None else room - 2
+    )
+    name = Text(f"  {label}")
+    name.append(f"  {where}", style="dim")
     style = "bold" if row.errors else ""
     totals = [() if all_ns is None else _totals(sums, all_ns) for sums in (row.forward, row.gradient)]
     table.add_row(name, *first[1:width], *totals[0], style=style)
@@ -187,6 +208,29 @@ def _add_node(table: Table, row: NodeRow, width: int, all_ns: float | None, call
         table.add_row(Text(f"    {row.note}", style="dim italic"))
 
 
+def _fitted(name: str, kind: str, where: str, room: int | None) -> tuple[str, str]:
+    """A row's name, and its kind and place, in `room` columns together.
+
+    What has no room goes in this order: the beginning of the file's name, the kind, the file, the middle of the name.
+    """
+    whole = f"{kind} {where}".strip()
+    if room is None or len(name) + len(whole) + 2 * bool(whole) <= room:
+        return name, whole
+    file, colon, line = where.rpartition(":")
+    if not colon and len(name) + 2 + len(kind) <= room:
+        return name, kind
+    left = room - len(name) - 2
+    for start in (f"{kind} " if kind else "", ""):
+        tail = left - len(start) - len(colon + line) - 1
+        if colon and tail >= min(_TAIL, len(file)):
+            return name, f"{start}…{file[-tail:]}:{line}" if tail < len(file) else f"{start}{where}"
+    short = colon + line if colon else whole
+    if len(short) + 2 + _TAIL > room:
+        short = ""
+    left = room - len(short) - 2 * bool(short)
+    return (name if len(name) <= left else f"{name[: left // 2]}…{name[-((left - 1) // 2) :]}"), short
+
+
 def _totals(sums: CallSums, all_ns: float) -> tuple[str, str]:
     if not sums.times.count or not all_ns:
         return "-", "-"
@@ -194,24 +238,37 @@ def _totals(sums: CallSums, all_ns: float) -> tuple[str, str]:
 
 
 def ledger_text(
-    ledger: Ledger, width: int = 80, color: bool = False, totals: bool = False, explained: bool = False
+    ledger: Ledger,
+    width: int = 80,
+    color: bool = False,
+    totals: bool = False,
+    explained: bool = False,
+    short: bool = False,
 ) -> str:
     """The ledger as text; `totals` as in `ledger_table`.
 
-    With `explained`, findings stand beside it: then it does not say of an empty recording that it is empty.
+    With `explained`, findings stand beside it: then it does not say of an empty recording that it is empty. With
+    `short`, of its footer only what is said unasked.
     """
     if not ledger.rows and explained and ledger.whole:
         head = ""
     elif not ledger.rows:
         head = "No py_function of yours was made, and no tf.function of yours was traced, while recording."
         head = head if ledger.whole else "No py_function and no tf.function stands in this part of the recording."
+        head = render(Text(head), width, color)
     else:
-        table = ledger_table(ledger, totals)
+        table = ledger_table(ledger, width, totals)
         head = render(table, max(width, least_width(table)), color)
         if not ledger.calls and any(row.nodes for row in ledger.rows):
             head += "\n\nNo call of a py_function was recorded."
-    foot = render(Text("\n".join(ledger.footer), style="dim"), width, color) if ledger.footer else ""
+    below = _below(ledger, short)
+    foot = render(Text("\n".join(below), style="dim"), width, color) if below else ""
     return "\n\n".join(part for part in (head, foot) if part).rstrip()
+
+
+def _below(ledger: Ledger, short: bool) -> tuple[str, ...]:
+    """What is said under the table."""
+    return (*ledger.legend, *ledger.short) if short else ledger.footer
 
 
 def job_text(ledger: JobLedger, width: int = 80, color: bool = False) -> str:
@@ -250,8 +307,8 @@ def _plain_table(first: str, *others: str) -> Table:
     return table
 
 
-def ledger_html(ledger: Ledger) -> str:
-    """The ledger as an HTML table for notebooks, escaped, in the colours of the page."""
+def ledger_html(ledger: Ledger, short: bool = False) -> str:
+    """The ledger as an HTML table for notebooks, escaped, in the colours of the page; `short` as in `ledger_text`."""
     width = len(headers(ledger))
     rows = []
     for row in ledger.rows:
@@ -268,7 +325,7 @@ def ledger_html(ledger: Ledger) -> str:
             if node.note:
                 rows.append(_html_row(f"<small><i>{html.escape(node.note)}</i></small>", (), 2))
     head = "".join(f"<th{_align(index)}>{html.escape(header)}</th>" for index, header in enumerate(headers(ledger)))
-    foot = "".join(f"<div><small>{html.escape(line)}</small></div>" for line in ledger.footer)
+    foot = "".join(f"<div><small>{html.escape(line)}</small></div>" for line in _below(ledger, short))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{foot}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from pyfunc_debug.api.exact_gradients import ExactGradients
@@ -35,14 +36,15 @@ class Instruments:
         self.interception: Any = None
         self.limits = ""
 
-    def watch_for_hangs(self, advise: Callable[[str], str]) -> None:
+    def watch_for_hangs(self, advise: Callable[[str], str], endless: Callable[[FrameType], str]) -> None:
         """Reports calls in which nothing moves, if that was asked for.
 
         Args:
           advise: What to do about what a rule of the doctor's finds, as text.
+          endless: Why the graph trace that a thread is in, in this frame, does not end, as text; empty where it may.
         """
         if self._options.hang_after:
-            self._hang = self._recorder.watch_for_hangs(self._options.hang_after, advise)
+            self._hang = self._recorder.watch_for_hangs(self._options.hang_after, advise, endless)
 
     def on(self) -> None:
         """Switches on. TensorFlow has been imported.

@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.api.gradient_check import GradientCheck, check
@@ -57,6 +57,7 @@ class LiveRecording(Recording):
     def __init__(self, path: str | os.PathLike[str] | None, options: Options) -> None:
         self._options = options
         self._explained: BaseException | None = None
+        self._going_on: int | None = None  # line of a trace without an end, which was said
         self.explained: Finding | None = None
         self.gives_way = False  # whether it stops when the program begins a recording of its own
         self._wanted_path = None if path is None else os.fspath(path)
@@ -114,7 +115,10 @@ class LiveRecording(Recording):
             self._beside = Beside()
             self._recorder.ask_for_role(late_role)
             self._instruments = Instruments(options, self._recorder)
-            self._instruments.watch_for_hangs(functools.partial(_while_held, weakref.WeakMethod(self._advice)))
+            advice, endless = weakref.WeakMethod(self._advice), weakref.WeakMethod(self._endless)
+            self._instruments.watch_for_hangs(
+                functools.partial(_while_held, advice), functools.partial(_while_held, endless)
+            )
             self._state = "recording"
             self._cancel_import = when_imported("tensorflow", self._tensorflow_is_there)
         except BaseException:
@@ -213,6 +217,25 @@ class LiveRecording(Recording):
             recorder.trouble("advice about a hang", error)
             return ""
 
+    def _endless(self, frame: FrameType) -> str:
+        """Why the graph trace that the main thread is in does not end; on the thread that noticed how old it is."""
+        recorder, interception = self._recorder, self._interception
+        if recorder is None or interception is None:
+            return ""
+        from pyfunc_debug.doctor.failures.graphs.endless_traces import going_on
+        from pyfunc_debug.doctor.failures.kept import noted
+
+        try:
+            explanation = going_on(frame, interception.user_line)
+        except Exception as error:  # the thread goes on while we look
+            recorder.trouble("looking at a graph trace", error)
+            return ""
+        if explanation is None:
+            return ""
+        recorder.notice(Notice.FAILURE, None, None, **noted(explanation, "a graph trace that did not end"))
+        self._going_on = explanation.line
+        return explanation.text()
+
     def _put_batches_together(self) -> None:
         """Notes metrics whose mean over batches is not what the rows of these batches have together."""
         recorder = self._recorder
@@ -292,16 +315,22 @@ class LiveRecording(Recording):
         """
         if self._state != "recording" or self._recorder is None or self._interception is None:
             return None
-        if self._explained is error or not isinstance(error, Exception):
+        if self._explained is error or not isinstance(error, (Exception, KeyboardInterrupt)):
             return None
         self._explained = error
         try:
             from pyfunc_debug.doctor.failures.causes import explain
+            from pyfunc_debug.doctor.failures.graphs import endless_traces
             from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
             from pyfunc_debug.doctor.failures.reading.failed_line import held
 
             asked = error, self._interception.user_line, lambda *query: self._reader.rows(*query)
-            explanation = explain(*asked)
+            if isinstance(error, KeyboardInterrupt):
+                explanation = endless_traces.interrupted(error, self._interception.user_line)
+                if explanation is None or explanation.line == self._going_on:  # that was said while it went on
+                    return None
+            else:
+                explanation = explain(*asked)
             if explanation is None:
                 line = held(*asked)
                 if line is not None:
@@ -309,7 +338,8 @@ class LiveRecording(Recording):
                 return None
             self._recorder.notice(Notice.FAILURE, None, None, **recorded_facts(explanation, error))
             if not quietly:
-                print(explanation.text(), file=sys.stderr, flush=True)
+                above = "" if str(error).endswith("\n") else "\n"  # AutoGraph's words end with an empty line
+                print(f"{above}{explanation.text()}", file=sys.stderr, flush=True)
             self.explained = finding_of(recorded_facts(explanation, error))
             return self.explained
         except Exception as trouble:  # never in the way of the program's own exception
@@ -524,10 +554,10 @@ def _discard(folder: str, readers: list[Reader], process: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _while_held(method: weakref.WeakMethod[Callable[[str], str]], rule: str) -> str:
+def _while_held(method: weakref.WeakMethod[Any], asked: Any) -> str:
     """Calls a method of a recording, if somebody holds it: a temporary one is deleted with the last name of it."""
     found = method()
-    return found(rule) if found is not None else ""
+    return str(found(asked)) if found is not None else ""
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

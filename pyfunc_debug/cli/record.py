@@ -15,7 +15,7 @@ from typing import Any
 from pyfunc_debug.api.breakpoints import break_on
 from pyfunc_debug.api.live import LiveRecording
 from pyfunc_debug.api.record import record
-from pyfunc_debug.cli import options
+from pyfunc_debug.cli import aftermath, options
 from pyfunc_debug.cli.program import Program, from_module, from_script
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.interception.failures import forget_our_frames
@@ -83,6 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     recording = record(path, **asked)
     older = f"{program.name}.pfrec" if not folder and not arguments.output and path != f"{program.name}.pfrec" else ""
     ending = _Ending(recording, arguments.quiet, folder, older, copies)
+    if folder is None and copies is None:
+        aftermath.watch(recording.path)
     atexit.register(ending.finish)  # before start(): it runs last, after the program's own exit handlers and threads
     breaks: list[Breakpoint] = []
     try:
@@ -219,12 +221,18 @@ class _Ending:
             return
         space = ""
         if not self.quiet:
-            from pyfunc_debug.analysis.tables import ledger_text
-
             space = "\n"
             ledger, found = self.recording.ledger(), self.recording.findings(front="shell")
-            print(f"\n{ledger_text(ledger, width, color, explained=bool(found))}", file=sys.stderr)
             findings = [one for one in found if one != self.explained]
+            failed = self.explained is not None or any(one.severity == "error" for one in findings)
+            if failed and not ledger.ran:  # there are no numbers to show: what is left to say is why it failed
+                text = "\n".join(f"pyfunc-debug: {line}" for line in ledger.short)
+            else:
+                from pyfunc_debug.analysis.tables import ledger_text
+
+                text = ledger_text(ledger, width, color, explained=bool(found), short=True)
+            if text:
+                print(f"\n{text}", file=sys.stderr)
             _print_findings(findings, width, os.path.relpath(self.recording.path))
         older = f" ({self.older} was there already: --overwrite replaces it)" if self.older else ""
         print(f"{space}recorded in {os.path.relpath(self.recording.path)}{older}", file=sys.stderr)

@@ -5,29 +5,50 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.drawn_in_python import cast_beside, fits, in_python
 from pyfunc_debug.doctor.draws import in_graph, op_of
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.whole_names import is_whole
 from pyfunc_debug.program import syntax
 
 
-def drawn_line(facts: Facts, file: str | None, draw: code.Write) -> Edit | None:
-    """The line with TensorFlow's draw in the place of Python's; None where there is no such op.
+def drawn_line(facts: Facts, file: str | None, draw: code.Write, autograph: bool = True) -> Edit | None:
+    """The line with a draw of the graph in the place of Python's; None where it cannot be one line.
 
     Args:
       facts: The recording.
       file: The user's file.
       draw: The draw in it.
+      autograph: Whether AutoGraph converts the function, so that a tensor may stand in its conditions.
     """
+    return _with_op(facts, file, draw, autograph) or in_python(facts, file, draw, autograph)
+
+
+def _with_op(facts: Facts, file: str | None, draw: code.Write, autograph: bool) -> Edit | None:
+    """The line with TensorFlow's draw; None where there is no such op."""
+    own = pastes.source(facts, file)
+    calls = [one for one in pastes.around(own.tree, draw.line, ast.Call) if ast.unparse(one) == draw.text]
+    if any(not fits(own, one, autograph) for one in calls):
+        return None
+
+    def is_number(text: str) -> bool:
+        every = [part for one in calls for part in ast.walk(one) if isinstance(part, ast.expr)]
+        known = [one for one in every if ast.unparse(one) == text]
+        return bool(known) and all(is_whole(own, one) for one in known)
+
     line, indent = facts.line(file, draw.line), pastes.indent(facts, file, draw.line)
-    statement = pastes.source(facts, file).statement(draw.line) if file is not None else None
+    statement = own.statement(draw.line) if file is not None else None
     simple = statement is not None and not hasattr(statement, "body")
     if statement is not None and simple and statement.lineno != statement.end_lineno:
-        new = op_of(draw.text, draw.called)
+        new = op_of(draw.text, draw.called, is_number)
         return None if new is None else pastes.call_replaced(facts, file, draw.line, draw.text, new)
-    drawn = in_graph(line, draw.text, draw.called)
+    drawn = in_graph(line, draw.text, draw.called, is_number)
     if drawn is None or indent is None or file is None:
         return None
+    op = op_of(draw.text, draw.called, is_number)
+    if op is not None and op.endswith("tf.int32)") and len(calls) == 1:
+        drawn = drawn.replace(op, cast_beside(own, calls[0], op))
     if drawn.count("tf.gather(") > line.count("tf.gather(") and not _of_numbers(facts, file, draw):
         return None
     return Edit(file, draw.line, draw.line, (f"{indent}{drawn}",))

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.drawn_in_python import in_words
 from pyfunc_debug.doctor.drawn_lines import drawn_line
+from pyfunc_debug.doctor.eager_steps import run_eagerly
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.text import listed
@@ -30,19 +32,37 @@ def drawn(facts: Facts, file: str, owner: str, function: ast.FunctionDef, steps:
     if not found:
         return
     lines = sorted(found)
-    edits = [drawn_line(facts, file, found[line]) for line in lines]
-    edits += _imported(facts, file) if None not in edits else []
-    whole = pastes.written(*edits) if None not in edits else ""
     several = len(lines) > 1
-    first = f"tf.numpy_function(lambda: {found[lines[0]].text}, [], tf.float64)"
     yield Finding(
         "trace-only", "warning", None, (),
         f"line{'s' * several} {listed(lines)} of {owner} draw{'s' * (not several)} {'' if several else 'a '}random "
         f"number{'s' * several} in Python. Keras runs its steps in a graph: all {steps:,} steps got what was drawn "
         "while Keras traced them",
-        whole or f"tf.cast({first}, tf.float32)  # draws each time", file, lines[0],
+        _fix(facts, file, [found[line] for line in lines]), file, lines[0],
         evidence=tuple(f"line {line}: {facts.line(file, line)}" for line in lines[:_MOST]),
     )  # fmt: skip
+
+
+def _fix(facts: Facts, file: str, draws: list[code.Write]) -> str:
+    """The lines that draw in the graph, and where Python decides by what is drawn, what lets AutoGraph convert them."""
+    imported = _imported(facts, file)
+    edits = [drawn_line(facts, file, one, autograph=False) for one in draws]
+    if None not in edits:
+        return pastes.written(*edits, *imported)
+    edits = [drawn_line(facts, file, one) for one in draws]
+    if None not in edits:
+        return pastes.written(*edits, *_converted(facts, file, draws), *imported)
+    return run_eagerly(facts, file) or in_words(facts, file, draws[0], "in a callback, into a tf.Variable")
+
+
+def _converted(facts: Facts, file: str, draws: list[code.Write]) -> list[Edit | None]:
+    """`@tf.function` for the functions that draw: Keras itself does not convert what it traces."""
+    tf, tree = pastes.module(facts, file, "tensorflow") or "tf", facts.tree(file)
+    around = {one.lineno: one for draw in draws for one in pastes.around(tree, draw.line, ast.FunctionDef)[-1:]}
+    if any(one.decorator_list for one in around.values()):
+        return [None]
+    said = "# Keras itself does not convert an `if`"
+    return [pastes.above(facts, file, line, f"@{tf}.function  {said}") for line in around]
 
 
 def _imported(facts: Facts, file: str) -> list[Edit | None]:

@@ -9,6 +9,8 @@ from pyfunc_debug.doctor.failures.pastes.explanation import is_instruction
 from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Finding
 
+_INDENT = len("  -> ")
+
 
 def findings_text(findings: Sequence[Finding], width: int = 80, most: int | None = None, all_of_them: str = "") -> str:
     """Findings as paragraphs, worst first.
@@ -42,6 +44,12 @@ def fix_lines(fix: str, width: int = 80) -> list[str]:
     """
     if not fix:
         return []
+    code, mark, remark = fix.rpartition("  # ")
+    if "\n" not in fix and mark and len(fix) > width - _INDENT:  # a line of code stays one
+        below = textwrap.wrap(
+            f"# {remark}", width, initial_indent=" " * _INDENT, subsequent_indent=f"{' ' * _INDENT}# "
+        )
+        return [f"  -> {code}", *below]
     if "\n" not in fix:
         return textwrap.wrap(
             fix, width, initial_indent="  -> ", subsequent_indent="     ", break_long_words=False,

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pyfunc_debug.errors import UnsupportedTensorFlowError
-from pyfunc_debug.events import NodeFacts, Notice, RunFacts, TraceFacts
+from pyfunc_debug.events import FunctionFacts, NodeFacts, Notice, RunFacts, TraceFacts
 from pyfunc_debug.interception import builds, names
 from pyfunc_debug.interception.bodies import SourceMaps
 from pyfunc_debug.interception.builds import Verdict
@@ -68,6 +68,8 @@ class _Listener:
     def keras_takes(self, node: NodeFacts) -> None: ...
 
     def taking(self) -> Any: ...
+
+    def trace_began(self, trace: int, function: FunctionFacts) -> None: ...
 
     def trace_ended(self, trace: TraceFacts) -> None:
         self.traces.append(trace)

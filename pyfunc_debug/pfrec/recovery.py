@@ -165,7 +165,8 @@ class _Rows:
         dropped = self._take_back(found)
         death = {
             "sign_ns": max(self._ring.sign_ns, self._last_ns()),
-            "signal": "SIGTERM" if self._ring.terminated else None,
+            "signal": self._ring.signal,
+            "tracing": self._tracing(),
             "running": running,
             "recovered": len(found),
             "given": given,
@@ -173,6 +174,15 @@ class _Rows:
         }
         for key, value in (("state", "interrupted"), ("death", death)):
             db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+
+    def _tracing(self) -> list[list[Any]]:
+        """Name, file and line of the user's functions that were being traced, the innermost last."""
+        functions = [self._ring.shared.get(number) for _, number in sorted(self._ring.tracing.items())]
+        return [
+            [name, file, line]
+            for name, _, file, line, internal in (one for one in functions if isinstance(one, list) and len(one) == 5)
+            if not internal
+        ]
 
     def _ended(self, calls: Sequence[int]) -> set[int]:
         """Those of these calls that the file has with their end."""

@@ -19,6 +19,7 @@ import json
 import mmap
 import os
 import secrets
+import signal
 import struct
 import sys
 import threading
@@ -32,7 +33,7 @@ _MEMORY, _PREFIX = "/dev/shm", "pyfunc_debug-"
 _MAGIC = b"PFDRING2"
 _HEADER = struct.Struct("<8sIIqqqqII")
 """Magic, slots of calls in progress and of finished ones, last sign of life, calls begun, end of the text, when SIGTERM
-came (0: it did not), slots of what finished calls were given, zero."""
+or SIGHUP came (0: they did not), slots of what finished calls were given, the number of that signal (0: SIGTERM)."""
 _SIGN = 16
 _BEGUN = 24
 _TEXT = 32
@@ -42,7 +43,7 @@ _HEADER_BYTES = 4096
 _DISK = 8
 """A disk must have this many times the ring's size left: it must not take the recording's room."""
 _LAST_SIGN_NS = 1_000_000_000
-"""A process that leaves a sign of life so long after SIGTERM was not ended by it."""
+"""A process that leaves a sign of life so long after a signal was not ended by it."""
 _OPEN = struct.Struct("<qqii64s")  # call (0: free), start_ns, thread, inputs (-1: not looked at), token
 _BRIEF = struct.Struct("<cB6x4qddqq")  # element kind, rank, sizes, min, max, elements, NaN
 _OPEN_BYTES = 512
@@ -226,9 +227,10 @@ class RingReader:
     Attributes:
       sign_ns: The last sign of life.
       begun: How many calls began.
-      terminated: Whether SIGTERM ended the process. Only _hot.c notes it.
+      signal: The name of the signal that ended the process, SIGTERM or SIGHUP: _hot.c notes no other. Else None.
       nodes, threads: Facts by token, names by native id.
       traces: Facts of graph traces by number.
+      tracing: Numbers, in `shared`, of the functions whose graph traces had begun and not ended, by number.
       shared: What nodes and traces refer to by number: functions and stacks.
     """
 
@@ -237,11 +239,12 @@ class RingReader:
             self._data = file.read()
         if len(self._data) < _HEADER_BYTES:
             raise ValueError("too short for a ring")
-        magic, slots, calls, self.sign_ns, self.begun, text_end, terminated_ns, given, _ = _HEADER.unpack_from(
+        magic, slots, calls, self.sign_ns, self.begun, text_end, signal_ns, given, number = _HEADER.unpack_from(
             self._data
         )
         # Who is the first process of a container does not end by it.
-        self.terminated = terminated_ns > 0 and self.sign_ns - terminated_ns < _LAST_SIGN_NS
+        ended = signal_ns > 0 and self.sign_ns - signal_ns < _LAST_SIGN_NS
+        self.signal = signal.Signals(number or signal.SIGTERM).name if ended else None
         self._open_end = _HEADER_BYTES + slots * _OPEN_BYTES
         self._done_end = self._open_end + calls * _DONE.size
         self._end = self._done_end + given * _GIVEN_BYTES
@@ -252,6 +255,7 @@ class RingReader:
         self.nodes: dict[str, dict[str, Any]] = {}
         self.threads: dict[int, str] = {}
         self.traces: dict[int, dict[str, Any]] = {}
+        self.tracing: dict[int, Any] = {}
         self.shared: dict[Any, Any] = {}
         for line in self._data[self._end : text_end].splitlines():
             try:
@@ -260,8 +264,11 @@ class RingReader:
                     self.threads[int(facts["thread"])] = str(facts["name"])
                 elif "shared" in facts:
                     self.shared[facts["shared"]] = facts["fact"]
+                elif "tracing" in facts:
+                    self.tracing[int(facts["tracing"])] = facts["function"]
                 elif "trace" in facts:
                     self.traces[int(facts["trace"])] = facts
+                    self.tracing.pop(int(facts["trace"]), None)
                 else:
                     self.nodes[str(facts["token"])] = facts
             except (ValueError, KeyError, TypeError):  # the last line may be half

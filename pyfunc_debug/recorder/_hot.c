@@ -151,7 +151,7 @@ static PyTypeObject tally_type = {
 
 /* The ring, as in pfrec/ring.py. */
 enum {
-    HEADER_BYTES = 4096, DONE_SLOTS = 12, SIGN = 16, BEGUN = 24, TERMINATED = 40, GIVEN_SLOTS = 48,
+    HEADER_BYTES = 4096, DONE_SLOTS = 12, SIGN = 16, BEGUN = 24, TERMINATED = 40, GIVEN_SLOTS = 48, SIGNAL = 52,
     OPEN_SLOTS = 1024, OPEN_BYTES = 512, MOST_INPUTS = 5, BRIEF_BYTES = 72
 };
 typedef struct {
@@ -664,27 +664,33 @@ static int hot_traverse(HotPath *self, visitproc visit, void *arg) {
     return 0;
 }
 
-/* -- SIGTERM ----------------------------------------------------------------------------------------------------------- */
+/* -- SIGTERM and SIGHUP ------------------------------------------------------------------------------------------------ */
 
-/* Notes in the ring when SIGTERM came, where that ends the program: then its recording can say so. The program keeps its
+/* Notes in the ring when one of them came, where it ends the program: then its recording can say so. The program keeps its
  * own handlers and its exit status: this stands only where the system's action was to be, which it takes at once. */
 static char *volatile noted; /* the memory of the ring that is used */
 static pid_t noted_by;
 
 static void terminated(int number) {
     char *memory = noted;
-    if (memory && getpid() == noted_by) *(volatile Number *)(memory + TERMINATED) = now_ns(CLOCK_MONOTONIC);
+    if (memory && getpid() == noted_by) {
+        *(volatile unsigned int *)(memory + SIGNAL) = (unsigned int)number;
+        *(volatile Number *)(memory + TERMINATED) = now_ns(CLOCK_MONOTONIC);
+    }
     signal(number, SIG_DFL);
     raise(number);
 }
 
 static void note_termination(char *memory) {
+    static const int numbers[] = {SIGTERM, SIGHUP};
     struct sigaction now, ours = {.sa_handler = terminated};
     noted = memory;
     noted_by = getpid();
-    if (sigaction(SIGTERM, NULL, &now) || now.sa_flags & SA_SIGINFO) return;
-    if (memory && now.sa_handler == SIG_DFL) sigaction(SIGTERM, &ours, NULL);
-    if (!memory && now.sa_handler == terminated) signal(SIGTERM, SIG_DFL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (sigaction(numbers[i], NULL, &now) || now.sa_flags & SA_SIGINFO) continue;
+        if (memory && now.sa_handler == SIG_DFL) sigaction(numbers[i], &ours, NULL);
+        if (!memory && now.sa_handler == terminated) signal(numbers[i], SIG_DFL);
+    }
 }
 
 static void *beating(void *given) {

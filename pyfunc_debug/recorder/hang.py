@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from pyfunc_debug.events import Notice
@@ -25,6 +26,7 @@ from pyfunc_debug.program.thread_deaths import ThreadDeaths
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.program.waiting import FOR_PROCESSES, Waiting, empty_loops, plain_values, ran_ns, runnable, waiting
 from pyfunc_debug.recorder.forked import MainWait, ended_for, ended_lines, forked_lines, who_waits
+from pyfunc_debug.recorder.long_trace import LongTrace
 from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
@@ -57,6 +59,7 @@ class HangWatch:
       after_s: How old a call must be.
       say: Tells the user; stderr by default.
       advise: What to do about what a rule of the doctor's finds, as text; empty where nothing is known.
+      endless: Why the graph trace that a thread is in, in this frame, does not end, as text; empty where it may.
 
     Attributes:
       gather: Makes open calls of those that began at least this many ns ago, whichever way they took (`HotPath`).
@@ -65,6 +68,7 @@ class HangWatch:
     def __init__(
         self, open_calls: dict[int, Ticket], body: Callable[[str], str], notice: Callable[..., None], after_s: float,
         say: Callable[[str], None] | None = None, advise: Callable[[str], str] = lambda rule: "",
+        endless: Callable[[FrameType], str] = lambda frame: "",
     ) -> None:  # fmt: skip
         self._open = open_calls
         self._body = body
@@ -81,6 +85,7 @@ class HangWatch:
         self._between_s = min(_LOOK_S, after_s / 2)
         self._forked: set[str] = set()
         self._main = MainWait(after_s)
+        self._trace = LongTrace(after_s, endless)
         self._forks = Forks(_SOONER * after_s, self._between_s)
         self._ended = Bell()
         self._process = os.getpid()
@@ -107,6 +112,7 @@ class HangWatch:
             try:
                 self.look_at_forks()
                 self.look_at_main()
+                self.look_at_trace()
                 self.look()
             except Exception as error:  # a thread may end while we look at it
                 self._notice(Notice.HANG_TROUBLE, None, None, error=f"{type(error).__name__}: {error}")
@@ -130,6 +136,12 @@ class HangWatch:
             facts, lines = found
             self._notice(Notice.HANG, None, None, **facts)
             self._say("\n".join([*lines, *filter(None, [self._advise("hang")])]))
+
+    def look_at_trace(self) -> None:
+        """Reports a graph trace of the main thread that does not end."""
+        told = self._trace.look()
+        if told:
+            self._say(told)
 
     def look(self) -> None:
         """Looks once; calls that stood still since the last time are reported."""

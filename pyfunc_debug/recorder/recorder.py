@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic_ns, thread_time_ns
+from types import FrameType
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, LiveRuns, NodeFacts, Notice, RunFacts, TraceFacts
@@ -193,14 +194,19 @@ class Recorder:
 
         self.enter = enter_and_note
 
-    def watch_for_hangs(self, after_s: float, advise: Callable[[str], str]) -> HangWatch:
+    def watch_for_hangs(
+        self, after_s: float, advise: Callable[[str], str], endless: Callable[[FrameType], str]
+    ) -> HangWatch:
         """Watches calls that do not end from now on; the caller stops it before `close`.
 
         Args:
           after_s: How old a call must be.
           advise: What to do about what a rule of the doctor's finds, as text.
+          endless: Why the graph trace that a thread is in does not end, as text.
         """
-        watch = HangWatch(self._open, self._rows.nodes.body_of, self.notice, after_s, advise=advise)
+        watch = HangWatch(
+            self._open, self._rows.nodes.body_of, self.notice, after_s, advise=advise, endless=endless
+        )  # fmt: skip
         watch.start()
         return watch
 
@@ -421,6 +427,12 @@ class Recorder:
                 self._tell("node", waiting.pop())
             except IndexError:  # another thread took the last one
                 return
+
+    def trace_began(self, trace: int, function: FunctionFacts) -> None:
+        """TensorFlow begins to trace a function: said beside the file only, for a program that dies in it."""
+        ring = self._ring
+        if ring is not None and self._hot.accepting:
+            ring.describe(tracing=trace, function=_function(ring, function))
 
     def trace_ended(self, trace: TraceFacts) -> None:
         """TensorFlow finished a graph trace."""

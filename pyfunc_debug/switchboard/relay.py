@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Container, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pyfunc_debug.events import NodeFacts, Notice, RunFacts, TraceFacts
+from pyfunc_debug.events import FunctionFacts, NodeFacts, Notice, RunFacts, TraceFacts
 from pyfunc_debug.program.threads import own_thread
 from pyfunc_debug.stops import Abort, Broker, StopObserver
 
@@ -175,6 +175,11 @@ class Relay:
     def node_gone(self, token: str) -> None:
         """An eager call is over and can have no gradient call."""
         self._stops.node_gone(token)
+
+    def trace_began(self, trace: int, function: FunctionFacts) -> None:
+        """TensorFlow begins to trace a function."""
+        if self.recorder is not None:
+            self.recorder.trace_began(trace, function)
 
     def trace_ended(self, trace: TraceFacts) -> None:
         """TensorFlow finished a graph trace."""

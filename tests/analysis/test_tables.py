@@ -44,7 +44,7 @@ def test_a_function_whose_trace_failed_is_said_to_have_failed_not_to_run_in_cpp(
         step(tf.constant(1.0))
     text = " ".join(ledger_text(recording.ledger()).split())
     recording.close()
-    assert "its trace failed" in text
+    assert "step did not run: its graph trace failed with " in text
     assert "nobody counts" not in text
     assert "No call of a py_function" not in text, "it has none"
 
@@ -55,3 +55,47 @@ def test_nothing_is_said_to_have_started_where_no_call_was_seen(tmp_path):
     text = " ".join(ledger_text(recording.ledger()).split())
     recording.close()
     assert "runs -: none was seen; a Session starts them in C++, where nobody counts" in text
+
+
+def test_an_interrupted_trace_is_not_said_to_have_failed():
+    @tf.function
+    def wait_until_ready(x):
+        raise KeyboardInterrupt
+
+    with pfd.record(gil=False) as recording, contextlib.suppress(KeyboardInterrupt):
+        wait_until_ready(tf.constant(1.0))
+    text = " ".join(ledger_text(recording.ledger(), short=True).split())
+    recording.close()
+    assert "wait_until_ready did not run: it was interrupted while TensorFlow traced it" in text
+    assert "graph trace failed" not in text
+
+
+def test_what_a_program_is_told_at_its_end_has_no_costs_below_a_tenth(tmp_path):
+    cost = {"hook_ns": 1000, "calls": 3, "values_ns": 0, "writer_cpu_ns": 50_000_000}
+    meta = {"gil": GIL, "cost": cost, "others": 0.9, "clock": {"monotonic_ns": 0, "wall_ns": 0}}
+    for seconds, said in ((10, False), (0.2, True)):
+        path = written(tmp_path / f"{seconds}.pfrec", meta={**meta, "end_ns": int(seconds * 1e9)}, node=[node()])
+        ledger = Recording(path).ledger()
+        whole, short = (" ".join(ledger_text(ledger, short=one).split()) for one in (False, True))
+        assert "hook ~1 us a call" in whole
+        assert "other processes" in whole
+        assert ("recording cost ~25 % of 200 ms: times are longer by it" in short) is said
+        assert "hook" not in short
+        assert "other processes" not in short
+
+
+LONG = "normalize_the_colours_of_an_image_with_numpy"
+
+
+def test_a_row_with_long_names_is_one_line_of_80_columns(tmp_path):
+    bodies = [LONG, "short", "Pipeline.of_my_model.run_every_step_of_it"]
+    nodes = [node(id=number, body=body, line=number) for number, body in enumerate(bodies, 1)]
+    ledger = Recording(written(tmp_path / "a.pfrec", node=nodes)).ledger()
+    lines = ledger_text(ledger).splitlines()
+    rows = [line for line in lines if " 0    0 " in line]
+    assert len(rows) == 3
+    assert max(map(len, lines)) <= 80
+    assert all(f":{number} " in row for number, row in enumerate(rows, 1)), "each has its line"
+    assert LONG[:8] in rows[0]
+    assert "with_numpy" in rows[0]
+    assert LONG in ledger_text(ledger, 160)

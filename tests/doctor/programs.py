@@ -415,7 +415,7 @@ def an_input_of_another_size():
         step(tf.ones((2, size)))
 
 
-@triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says="refuses.read at p")
+@triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says="refuses.read: once")
 def a_library_that_refuses():
     def read(x):
         return np.stack([np.zeros(2), np.zeros(int(x))])
@@ -3832,6 +3832,69 @@ def functions_in_a_graph():
             ops.append(tf.numpy_function(add, [tf.constant(3.0)], tf.float32))
         with tf.compat.v1.Session() as session:
             session.run(ops)
+
+
+@triggers("late-binding", pastes=True, says="the loop is over then: all of their 6 calls used its last value")
+def scales_of_several_pipelines():
+    data = tf.data.Dataset.range(3)
+    parts = {}
+    for scale in (1, 10):
+        parts[scale] = data.map(lambda x: tf.numpy_function(lambda v: v * scale, [x], tf.int64))
+    for part in parts.values():
+        list(part)
+
+
+@triggers("late-binding", pastes=True)
+def named_bodies_of_several_pipelines():
+    data = tf.data.Dataset.range(2)
+    parts = []
+    for number, shift in enumerate((1, 10)):
+
+        def add(v):
+            return v + shift * number
+
+        def shifted(x):
+            return tf.py_function(add, [x], tf.int64)
+
+        parts.append(data.map(shifted))
+    for part in parts:
+        list(part)
+
+
+@triggers("late-binding", pastes=True)
+def pipelines_in_a_comprehension():
+    data = tf.data.Dataset.range(2)
+    parts = [data.map(lambda x: tf.numpy_function(lambda v: v + off, [x], tf.int64)) for off in (5, 6)]
+    for part in parts:
+        list(part)
+
+
+@near("late-binding")
+def pipelines_that_run_in_the_loop():
+    data = tf.data.Dataset.range(2)
+    for off in (5, 6):
+        list(data.map(lambda x: tf.numpy_function(lambda v: v + off, [x], tf.int64)))
+
+
+@near("late-binding")
+def pipelines_of_a_maker():
+    data = tf.data.Dataset.range(2)
+
+    def made(off):
+        return data.map(lambda x: tf.numpy_function(lambda v: v + off, [x], tf.int64))
+
+    for part in [made(off) for off in (5, 6)]:
+        list(part)
+
+
+@near("late-binding")
+def pipelines_of_a_map_that_reads_in_its_trace():
+    data = tf.data.Dataset.range(2)
+    parts = {}
+    for off in (5, 6):
+        parts[off] = data.map(lambda x: tf.numpy_function(lambda v: v + 1, [x], tf.int64) + off)
+    for part in parts.values():
+        list(part)
 
 
 @near("late-binding")

@@ -523,3 +523,126 @@ def a_loss_that_draws_in_a_model_that_only_predicts():
     model.compile("sgd", Noisy())
     for _ in range(6):
         model.predict(np.ones((2, 4), "float32"), verbose=0)
+
+
+# -- trace-only: draws without an op, and of names that hold whole numbers -------------------------------------------
+
+
+@triggers("trace-only", says=", t.dtype)", pastes=True)
+def a_draw_without_an_op_in_a_layer():
+    class Noise(keras.layers.Layer):
+        def call(self, t):
+            return t * np.random.gamma(2.0, 1.0)
+
+    model = keras.Sequential([keras.Input((3,)), Noise(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 3), "float32"), np.ones((8, 1)), batch_size=2, verbose=0)
+
+
+@triggers("trace-only", says="k = tf.cast(tf.ensure_shape(tf.numpy_function(lambda: np.random.poisson", pastes=True)
+def whole_numbers_without_an_op_beside_a_tensor():
+    @tf.function
+    def step(x):
+        k = np.random.poisson(3.0, size=(3,))
+        return x * k
+
+    for _ in range(5):
+        assert step(tf.ones([3], tf.float64)).dtype == tf.float64
+
+
+@triggers("trace-only", says="np.shape([1.0, 1.0, 1.0])), x.dtype)", pastes=True)
+def a_vector_without_an_op_in_a_step():
+    @tf.function
+    def step(x):
+        w = np.random.dirichlet([1.0, 1.0, 1.0])
+        return x * w
+
+    for _ in range(5):
+        assert step(tf.ones([3])).shape == [3]
+
+
+@triggers("trace-only", says="return x * tf.cast(tf.random.uniform([], 1, 5, tf.int32), x.dtype)", pastes=True)
+def a_whole_number_beside_a_tensor():
+    @tf.function
+    def step(x):
+        return x * np.random.randint(1, 5)
+
+    for _ in range(5):
+        assert float(step(tf.ones([]))) in (1, 2, 3, 4)
+
+
+@triggers("trace-only", says="order = tf.random.shuffle(tf.range(n))", pastes=True)
+def an_order_of_a_number_with_a_name():
+    n = 5
+
+    @tf.function
+    def step(x):
+        order = np.random.permutation(n)
+        return tf.gather(x, order)
+
+    for _ in range(5):
+        assert sorted(step(tf.range(5)).numpy()) == [0, 1, 2, 3, 4]
+
+
+@triggers("trace-only", says="tf.random.shuffle(tf.range(self.count))[:3]", pastes=True)
+def some_of_a_number_that_an_object_keeps():
+    class Sampler:
+        def __init__(self, count):
+            self.count = count
+
+        @tf.function
+        def step(self, x):
+            return tf.gather(x, np.random.choice(self.count, 3, replace=False))
+
+    sampler = Sampler(5)
+    for _ in range(5):
+        assert len(set(sampler.step(tf.range(5)).numpy())) == 3
+
+
+@triggers("trace-only", says="np.random.permutation(rows) where step is called")
+def an_order_of_what_may_be_an_array():
+    rows = np.array([3.0, 4.0, 5.0])
+
+    @tf.function
+    def step(x):
+        order = np.random.permutation(rows)
+        return x * order
+
+    for _ in range(5):
+        step(tf.ones([3]))
+
+
+@triggers("trace-only", says="np.random.randint(3) where step is called, with what it draws as an argument")
+def an_index_of_a_list_that_is_drawn():
+    scales = [1.0, 2.0, 3.0]
+
+    @tf.function
+    def step(x):
+        return x * scales[np.random.randint(3)]
+
+    for _ in range(5):
+        step(tf.ones([2]))
+
+
+@triggers("trace-only", says="@tf.function  # Keras itself does not convert", pastes=True)
+def a_coin_in_a_layer():
+    class Flip(keras.layers.Layer):
+        def call(self, t):
+            if np.random.rand() < 0.5:
+                return -t
+            return t
+
+    model = keras.Sequential([keras.Input((3,)), Flip(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 3), "float32"), np.ones((8, 1)), batch_size=2, verbose=0)
+
+
+@triggers("trace-only", says="_eagerly=True", pastes=True)
+def an_index_of_a_list_that_is_drawn_in_a_layer():
+    class Scale(keras.layers.Layer):
+        def call(self, t):
+            return t * [1.0, 2.0, 3.0][np.random.randint(3)]
+
+    model = keras.Sequential([keras.Input((3,)), Scale(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 3), "float32"), np.ones((8, 1)), batch_size=2, verbose=0)

@@ -370,9 +370,9 @@ def test_of_a_line_that_failed_at_trace_without_a_known_cause_its_names_are_said
     assert isinstance(error, ValueError)
     assert told == ""
     (finding,) = [one for one in recording.findings() if one.rule == "trace-failed"]
-    assert finding.evidence == (
-        "the line: return tf.concat([x, y], axis=0)", "in it x is float32[?, 3], y is float32[?, 2]"
-    )  # fmt: skip
+    assert finding.evidence == ("return tf.concat([x, y], axis=0), where x is float32[?, 3], y is float32[?, 2]",)
+    assert "{{node" not in finding.message  # the traceback above has TensorFlow's words
+    assert len(finding.message) < 160
     assert "symbolic" not in finding.message  # with data it fails as well
     assert finding.fix == ""
 

@@ -156,7 +156,11 @@ def test_a_thread_that_does_something_else_with_it(told):
     assert "keeps took it at test_held_locks.py:" in finding.message
     assert "TensorFlow" not in finding.message
     assert finding.line == load.__code__.co_firstlineno + 1
-    assert finding.fix.startswith("if not lock.acquire(timeout=10)")
+    first = load.__code__.co_firstlineno + 1
+    assert finding.fix == (
+        f"Put above test_held_locks.py:{first}:\n    if not lock.acquire(timeout=10):\n"
+        "        raise RuntimeError('lock was not free for 10 s: who holds it?')\n    lock.release()"
+    )
 
 
 def test_one_that_no_stack_shows_is_not_named(told):

@@ -13,7 +13,12 @@ from pyfunc_debug.records import Finding
 
 def recorded_facts(explanation: Explanation, error: BaseException) -> dict[str, Any]:
     """What the recording's notice `failure` holds."""
-    return {"explanation": explanation.facts(), "error": error_text(error)[0]}
+    return noted(explanation, error_text(error)[0])
+
+
+def noted(explanation: Explanation, error: str) -> dict[str, Any]:
+    """The same, where the failure is in words: a program that goes on and on raises nothing."""
+    return {"explanation": explanation.facts(), "error": error}
 
 
 def finding_of(facts: dict[str, Any]) -> Finding:

@@ -56,6 +56,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         if inner:
             own = [one for one in inner if not is_installed(one[0])] or inner
             file, line = own[-1][0], own[-1][1]
+        if file is not None and is_installed(file) and (site := facts.site(node)) is not None:
+            file, line = site.file, site.line  # the body is a library's: the user's line is the one that names it
         often = f"{times(sum(counts.values()))}{spread(facts, counts)}"
         evidence: tuple[str, ...] = (f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else ()
         if kind == "StopIteration":
@@ -80,10 +82,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         left_out = passed and severity == "error" and facts.nodes[node].function is not None
         leave = pastes.written(pipelines.without_failing(facts, facts.nodes[node])) if left_out else ""
         after += f". Change line {line}, or leave such elements out" if leave else ""
-        where = f" at {facts.source_line(file, line)}" if file and line else ""
         yield Finding(
             "body-raised", severity, node, (first,),
-            f"{kind} in {body}{where}: {often} (first in call #{first}): {_first_lines(message)}{after}",
+            f"{kind} in {body}: {often} (first in call #{first}): {_first_lines(message)}{after}",
             leave or facts.stop_at(body, "error"), file, line, several(counts), evidence,
         )  # fmt: skip
 

@@ -237,6 +237,9 @@ def _in_this_loop(statement: ast.AST) -> Iterator[ast.AST]:
 
 def _timed(facts: Facts, file: object, line: object, what: str, pool: int) -> str:
     """The user's line with an end to its waiting, where it raises then; "" where it has no such call."""
+    lock = _LOCK.match(what)
+    if lock is not None and isinstance(file, str) and isinstance(line, int):
+        return _tried_first(facts, file, line, lock[1])
     if "queue" not in what or not isinstance(file, str) or not isinstance(line, int):
         return ""
     if "room" in what:
@@ -254,6 +257,19 @@ def _timed(facts: Facts, file: object, line: object, what: str, pool: int) -> st
     if ended:
         return ended
     return pastes.written(pastes.replaced(facts, file, {call: f"{pastes.text_of(facts, file, call.func)}(timeout=60)"}))
+
+
+def _tried_first(facts: Facts, file: str, line: int, lock: str) -> str:
+    """Lines above a `with` or `acquire()` that raise where the lock does not come free."""
+    text = facts.line(file, line).strip()
+    if text not in (f"with {lock}:", f"{lock}.acquire()"):
+        return ""
+    return pastes.written(
+        pastes.above(
+            facts, file, line, f"if not {lock}.acquire(timeout=10):",
+            f"    raise RuntimeError({f'{lock} was not free for 10 s: who holds it?'!r})", f"{lock}.release()",
+        )
+    )  # fmt: skip
 
 
 def _ended(facts: Facts, file: str, line: int, call: ast.Call) -> str:

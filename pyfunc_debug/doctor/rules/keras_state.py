@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.eager_steps import run_eagerly
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import names
@@ -159,18 +160,6 @@ def _deciding(facts: Facts, file: str, function: ast.FunctionDef, write: code.Wr
         yield f"line {one.lineno} decided by it, once for all steps: {facts.line(file, one.lineno)}"
 
 
-def _eagerly(facts: Facts, file: str) -> str:
-    """The line that compiles the model, so that each step runs as Python."""
-    calls = [
-        one for one in pastes.walk(facts.tree(file), ast.Call)
-        if isinstance(one.func, ast.Attribute) and one.func.attr == "compile"
-    ]  # fmt: skip
-    if len(calls) != 1 or any(word.arg in (None, "run_eagerly", "jit_compile") for word in calls[0].keywords):
-        return ""
-    eager = pastes.source(facts, file).with_argument(calls[0], "run_eagerly=True")
-    return pastes.all_replaced(facts, file, {calls[0]: eager})
-
-
 def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Write, made: ast.expr) -> str:
     """The number as a variable of TensorFlow's, which a graph can change, and what depends on it as an op."""
     tf = pastes.module(facts, file, "tensorflow") or "tf"
@@ -180,7 +169,7 @@ def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Wri
     words = f"{write.target} = {tf}.Variable(0), and .assign_add in line {write.line}: a graph can change it"
     deciding = _asked(function, write.target, (ast.If, ast.While))
     if deciding:
-        return _eagerly(facts, file) or (
+        return run_eagerly(facts, file) or (
             f"{words}; and {tf}.cond(...) for the condition in line {deciding[0].lineno}, which "
             "Keras does not turn into a graph. Or compile(..., run_eagerly=True)"
         )

@@ -14,15 +14,16 @@ NAMES = ("late-binding",)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a body that one graph holds several times."""
+    """One finding a body that one graph holds several times, or several graphs that were made before any of it ran."""
     bodies: dict[tuple[str, str | None, int | None], list[Node]] = {}
     for node in facts.nodes.values():
         if node.origin == "user" and node.name is not None:
             bodies.setdefault((node.body, node.file, node.line), []).append(node)
     for (_, file, _), nodes in bodies.items():
         several_in_one = len({one.name for one in nodes if one.function == nodes[0].function}) > 1
-        function = facts.function(nodes[0]) if several_in_one else None
-        found = _loop(facts, nodes[0], function) if function is not None else None
+        apart = not several_in_one and _all_made_before_calls(facts, nodes)
+        function = facts.function(nodes[0]) if several_in_one or apart else None
+        found = _loop(facts, nodes[0], function, apart) if function is not None else None
         if function is None or found is None:
             continue
         line, names, function = found
@@ -34,24 +35,36 @@ def check(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _loop(facts: Facts, node: Node, function: code.Definition) -> tuple[int, list[str], code.Definition] | None:
+def _all_made_before_calls(facts: Facts, nodes: list[Node]) -> bool:
+    """Whether the nodes stand in graphs of their own, each traced before the first call of any of them."""
+    numbers = {one.id for one in nodes}
+    made = [one.start_ns for one in facts.traces if not numbers.isdisjoint(one.nodes)]
+    if len(nodes) < 2 or len(made) < len(nodes):
+        return False
+    marks = ", ".join("?" * len(nodes))
+    rows = facts.reader.rows(f"SELECT min(start_ns) FROM call WHERE node IN ({marks})", tuple(numbers))
+    return bool(rows) and rows[0][0] is not None and rows[0][0] > max(made)
+
+
+def _loop(
+    facts: Facts, node: Node, function: code.Definition, apart: bool
+) -> tuple[int, list[str], code.Definition] | None:
     """The loop around a body whose variables it reads, and the function of the loop's own that has to bind them.
 
-    AutoGraph gives each turn of a `for` its own: only loops that were over when the node was made, and others.
+    AutoGraph gives each turn of a `for` its own: only loops that were over when the node was made, and others. A loop
+    around functions that are traced, each with a node of its own (`apart`), is Python's.
     """
     tree = facts.tree(node.file)
+    made_by = facts.functions.get(node.function or 0)
+    line = made_by.line if apart and made_by is not None and made_by.line is not None else function.lineno
     found: list[ast.ListComp | ast.GeneratorExp] = [
-        *pastes.around(tree, function.lineno, ast.ListComp),
-        *pastes.around(tree, function.lineno, ast.GeneratorExp),
+        *pastes.around(tree, line, ast.ListComp),
+        *pastes.around(tree, line, ast.GeneratorExp),
     ]
     loops: list[tuple[ast.AST, list[ast.expr]]] = [(one, [part.target for part in one.generators]) for one in found]
-    made_by = facts.functions.get(node.function or 0)
-    if made_by is None or made_by.kind == "graph":  # a graph of TensorFlow 1, without AutoGraph
-        loops += [(one, [one.target]) for one in pastes.around(tree, function.lineno, ast.For)]
-    else:
-        loops += [
-            (one, [one.target]) for one in pastes.around(tree, function.lineno, ast.For) if _is_over(node, one)
-        ]  # fmt: skip
+    # Of graphs that are traced apart the loop is Python's; a graph of TensorFlow 1 has no AutoGraph.
+    plain = apart or made_by is None or made_by.kind == "graph"
+    loops += [(one, [one.target]) for one in pastes.around(tree, line, ast.For) if plain or _is_over(node, one)]
     for loop, targets in loops:
         inside = list(ast.walk(loop))
         if not any(one is function for one in inside) or any(

@@ -19,7 +19,10 @@ _GENERATED = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\
 """A frame in AutoGraph's words, of code that it converted."""
 _ENDED = ("KeyboardInterrupt", "SystemExit")
 """The program was ended while it happened to trace."""
-_LONGEST = 300
+_LONGEST = 100
+"""Of an exception's text: all of it stands in the traceback."""
+_OF_THE_OP = re.compile(r" for '\{\{node|, see https?://|\. See https?://| \[Op:")
+"""Where TensorFlow's words about its own op begin, behind what happened."""
 _KEPT = 2000
 """Characters of a message that older recordings hold: the last word may be cut."""
 _THEN = (
@@ -57,12 +60,13 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue  # failed_programs says more
         text = facts.line(file, line)
         symbolic = bool(_SYMBOLIC.search(_message(message, error or "")))
+        often = "" if len(traces) == 1 else f" {times(len(traces))}"
         yield Finding(
             "trace-failed", "note" if handled else "error", None, (),
-            f"{function.name} raised {error} {times(len(traces))} {_WHILE.get(function.kind, 'while it was built')}: "
+            f"{function.name} raised {error}{often} {_WHILE.get(function.kind, 'while it was built')}: "
             f"{_message(message, error or '')}{_THEN if symbolic else ''}",
             _fix(function, error or "", message, _code(facts, file, line)) if symbolic else "", file, line,
-            evidence=(*((f"the line: {text}",) if text else ()), *_held(facts, file, line)),
+            evidence=(f"{text}{_held(facts, file, line)}",) if text else (),
         )  # fmt: skip
 
 
@@ -72,12 +76,12 @@ def _code(facts: Facts, file: str | None, line: int | None) -> str:
     return lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else ""
 
 
-def _held(facts: Facts, file: str | None, line: int | None) -> tuple[str, ...]:
+def _held(facts: Facts, file: str | None, line: int | None) -> str:
     """What the names in the line stood for, of the exception that reached the user."""
     for _, _, one in facts.notices["failed-line"]:
         if (one["file"], one["line"]) == (file, line):
-            return ("in it " + ", ".join(f"{name} is {what}" for name, what in one["held"]),)
-    return ()
+            return ", where " + ", ".join(f"{name} is {what}" for name, what in one["held"])
+    return ""
 
 
 def _line(function: Function, frames: list[list[object]]) -> tuple[str | None, int | None]:
@@ -103,10 +107,12 @@ def _same(told: str, message: str) -> bool:
 
 
 def _message(message: str, error: str) -> str:
-    """The exception's own words: AutoGraph puts a traceback before them."""
+    """The exception's own words, up to the end of the first line: AutoGraph puts a traceback before them."""
     lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
     own = next((line for line in reversed(lines) if line.startswith(f"{error}:")), lines[0] if lines else "no message")
-    return _cut(own.removeprefix(f"{error}:").strip(), len(message) >= _KEPT and own == lines[-1])
+    own, ended = own.removeprefix(f"{error}:").strip(), own != lines[-1]
+    text = _OF_THE_OP.split(own)[0]
+    return _cut(text, len(message) >= _KEPT and not ended and text == own)
 
 
 def _cut(text: str, unended: bool) -> str:
@@ -115,7 +121,7 @@ def _cut(text: str, unended: bool) -> str:
         return text.rstrip(".")
     start = text[:_LONGEST]
     sentence = max(start.rfind(end) for end in (". ", "! ", "? "))
-    if sentence > _LONGEST // 6:
+    if sentence > _LONGEST // 5:
         return start[:sentence]
     return f"{start.rpartition(' ')[0] or start} ..."
 

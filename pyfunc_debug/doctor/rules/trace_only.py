@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.drawn_in_python import in_words
 from pyfunc_debug.doctor.drawn_lines import drawn_line
-from pyfunc_debug.doctor.draws import SEEDS, in_graph
+from pyfunc_debug.doctor.draws import SEEDS
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.graphs.state_changes import in_python
 from pyfunc_debug.doctor.failures.kept import edited_lines
@@ -428,7 +429,9 @@ def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], t
         "trace-only", "warning", None, (),
         f"{what} {_times(traces)}, when "
         f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}{ran}",
-        _kept_draw(facts, function, draws) or pastes.written(*first) or _drawn_elsewhere(function, draw),
+        _kept_draw(facts, function, draws) or pastes.written(*first) or in_words(
+            facts, function.file, draw, f"where {function.name.rpartition('.')[2]} is called"
+        ),
         function.file, draw.line,
         evidence=tuple(f"line {one.line}: {facts.line(function.file, one.line)}" for one in draws[:_MOST]),
     )  # fmt: skip
@@ -450,15 +453,6 @@ def _kept_draw(facts: Facts, function: Function, draws: Sequence[code.Write]) ->
     return ""
 
 
-def _drawn_elsewhere(function: Function, draw: code.Write) -> str:
-    """What draws each time where no op does: what a container of Python's holds does not fit into a tensor."""
-    name = draw.called or draw.text.partition("(")[0]
-    if name.rpartition(".")[2] in ("sample", "choice", "choices", "shuffle"):
-        return f"{draw.text} where {function.name.rpartition('.')[2]} is called, with what it draws as an argument"
-    whole = name.rpartition(".")[2] in ("permutation", "binomial", "poisson", "multinomial", "integers", "geometric")
-    return f"tf.numpy_function(lambda: {draw.text}, [], tf.{'int' if whole else 'float'}64)  # draws each time"
-
-
 def _drawn_in(facts: Facts, function: Function, draws: Sequence[code.Write]) -> str:
     """The function whose lines draw: the traced one, or one that it calls."""
     holders = [pastes.around(facts.tree(function.file), one.line, ast.FunctionDef) for one in draws]
@@ -472,13 +466,13 @@ def _as_floats(facts: Facts, function: Function, draws: Sequence[code.Write]) ->
     tree, tf = facts.tree(function.file), pastes.module(facts, function.file, "tensorflow") or "tf"
     pieces: dict[ast.expr, str] = {}
     for draw in draws:
-        line = facts.line(function.file, draw.line)
+        drawn = drawn_line(facts, function.file, draw)
         holder = pastes.around(tree, draw.line, ast.FunctionDef)[-1:]
         made = [
             one.targets[0].id for one in pastes.walk(holder[0] if holder else None, ast.Assign)
             if one.lineno == draw.line and isinstance(one.targets[0], ast.Name)
         ]  # fmt: skip
-        if not made or not str(in_graph(line, draw.text, draw.called)).endswith("tf.int32)"):
+        if not made or drawn is None or not drawn.lines[-1].endswith("tf.int32)"):
             continue
         for one in pastes.walk(holder[0], ast.BinOp):
             operands = list(_operands(one))

@@ -94,6 +94,7 @@ class Functions:
             except Exception as trouble:
                 self._observer.trouble("describing a traced function", trouble)
                 return original(function_type, type_context, func_graph, tracing_options)
+            self._observer.trace_began(trace, function)
             self._here.trace = trace
             around, self._here.parts = getattr(self._here, "parts", []), []
             start = time.monotonic_ns()

@@ -516,6 +516,15 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
     line = yields[0].lineno if yields else call.lineno
     value = found[2]
     ragged = value.startswith("[[") or "list(" in value
+    declared = [one.value for one in call.keywords if one.arg in ("output_types", "output_signature")] or call.args[1:2]
+    given = getattr(yields[0], "value", None) if len(yields) == 1 else None
+    alone = bool(declared) and not isinstance(declared[0], (ast.Tuple, ast.List, ast.Dict))
+    if value.startswith("(") and isinstance(given, ast.Tuple) and alone:
+        tf, several = alias(situation.spots[0], "tensorflow") if situation.spots else "tf", len(given.elts)
+        return Explanation(
+            RULE, file, line, f"the generator yields {several} values, but one {found[1]} tensor is declared.", None,
+            f"Declare each: output_signature=({tf}.TensorSpec(shape, dtype), ...) with {several} of them.",
+        )  # fmt: skip
     cause = f"the generator yielded {short(value, 40)}, which does not become a {found[1]} tensor"
     if ragged:
         tf = alias(situation.spots[0], "tensorflow") if situation.spots else "tf"

@@ -8,22 +8,25 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pyfunc_debug.doctor.failures.gradients import custom_variables
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument, return_value, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, parameters
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras_variable, lookup
 
 RULE = "structure"
 _COUNT = re.compile(r"custom_gradient function expected to return (\d+) gradients, but returned (\d+) instead")
 _IN_GRAPH = re.compile(r"Recorded operation '(\w+)' returned too few gradients\. Expected (\d+) but received (\d+)")
 """Of a graph: the numbers count the results as well."""
+_GIVEN = re.compile(r"(\w+)\(\) (?:missing \d+ required positional|takes .*positional argument)")
 _STACKS = {"stack", "array", "asarray", "constant", "convert_to_tensor"}
+_BY_NAME = "custom_gradient decorator currently supports keywords arguments only when eager execution is enabled"
 _VARIABLES = "grad_fn must accept keyword argument 'variables'"
 
 
 @dataclass(frozen=True)
-class _Made:
+class Made:
     """A function under `tf.custom_gradient`, and the function of gradients that it returns."""
 
     file: str
@@ -46,9 +49,11 @@ class _Made:
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a custom gradient does not return what TensorFlow counts on."""
     counted, in_graph = _COUNT.search(situation.message), _IN_GRAPH.search(situation.message)
+    if not situation.body and _BY_NAME in situation.message:
+        return _by_position(situation)
     if situation.body or (counted is None and in_graph is None and _VARIABLES not in situation.message):
         return None
-    made = list(_made(situation))
+    made = list(made_in(situation))
     if in_graph is not None:
         own = [one for one in made if one.function.name == in_graph[1]]
         wanted, given = (int(in_graph[place]) - own[0].results for place in (2, 3)) if len(own) == 1 else (0, 0)
@@ -60,13 +65,85 @@ def explain(situation: Situation) -> Explanation | None:
         found = [one for one in made if one.function in used] or made
         if len(found) != 1:
             return None
-        return _as_inputs(found[0], situation) or _variables(found[0])
+        return _as_inputs(found[0], situation) or custom_variables.without(found[0])
     wanted, given = int(counted[1]), int(counted[2])
     fitting = [one for one in made if {_count(part.value) for part in one.returned} == {given}]
     return _counted(fitting[0], wanted, given, situation) if len(fitting) == 1 else None
 
 
-def _made(situation: Situation) -> Iterator[_Made]:
+def results(situation: Situation) -> Explanation | None:
+    """The explanation, if what a grad is given or returns does not fit, and Python's words name no cause."""
+    made = list(made_in(situation))
+    found = custom_variables.explain(situation, made) if made else None
+    if found is not None or situation.body:
+        return found
+    called = _GIVEN.search(situation.message)
+    own = [one for one in made if called is not None and one.grad.name == called[1]]
+    if len(own) == 1:
+        return _results(own[0])
+    unpacked = "too many values to unpack" in situation.message and len(made) == 1
+    return _packed(made[0]) if unpacked else None
+
+
+def _results(made: Made) -> Explanation | None:
+    """A grad that takes another number of gradients than there are results."""
+    takes = [one for one in parameters(made.grad) if one != "variables"]
+    if len(takes) == made.results or made.grad.args.vararg:
+        return None
+    cause = (
+        f"{made.function.name} returns {made.results} result{'s' * (made.results > 1)} and {made.grad.name} takes "
+        f"{len(takes)} gradient{'s' * (len(takes) != 1)}: TensorFlow gives it one for each result."
+    )
+    wanted = ", ".join([f"d{place + 1}" for place in range(made.results)])
+    return Explanation(RULE, made.file, made.grad.lineno, cause, None, f"Write def {made.grad.name}({wanted}).")
+
+
+def _packed(made: Made) -> Explanation | None:
+    """`return y, z, grad`: the results are one group, beside grad."""
+    last = [one.value for one in made.function.body if isinstance(one, ast.Return)][-1]
+    if not isinstance(last, ast.Tuple) or len(last.elts) < 3:
+        return None
+    *values, grad = map(made.source.text, last.elts)
+    edit = edit_of(made.file, made.source.replaced({last: f"({', '.join(values)}), {grad}"}))
+    cause = (
+        f"{made.function.name} returns {len(last.elts)} things, and tf.custom_gradient takes two: the results, as one "
+        f"tuple, and {grad}, which then takes a gradient for each of them."
+    )
+    return Explanation(RULE, made.file, last.lineno, cause, edit)
+
+
+def _by_position(situation: Situation) -> Explanation | None:
+    """A call with keywords in a graph, where custom_gradient takes none."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    made = {one.function.name: one for one in made_in(situation)}
+    every = calls(statement) if statement is not None else ()
+    called = [one for one in every if one.keywords and dotted(one.func).rpartition(".")[2] in made]
+    if spot is None or statement is None or len(called) != 1:
+        return None
+    call, text = called[0], spot.source.text
+    name = dotted(call.func).rpartition(".")[2]
+    order = parameters(made[name].function)
+    given = {one.arg: text(one.value) for one in call.keywords}
+    if dotted(call.func) != name:
+        order = order[1:]
+    rest = order[len(call.args) : len(call.args) + len(given)]
+    listed = ", ".join(f"{one}=" for one in given)
+    cause = (
+        f"{name} gets {listed} by name, which tf.custom_gradient takes only in eager code. By position "
+        f"{'it is an input' if len(given) == 1 else 'they are inputs'}, for which {made[name].grad.name} returns a "
+        "gradient as well, or None."
+    )
+    edit = None
+    if set(rest) == set(given):
+        new = ", ".join([*map(text, call.args), *(given[one] for one in rest)])
+        edit = edit_of(spot.file, spot.source.replaced({call: f"{text(call.func)}({new})"}))
+    advice = "" if edit else "Give it by position."
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, advice)
+
+
+def made_in(situation: Situation) -> Iterator[Made]:
+    """The functions under `tf.custom_gradient` of the user's files."""
     for file, source in situation.sources():
         for function in (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)):
             if not any(dotted(one).endswith("custom_gradient") for one in function.decorator_list):
@@ -76,19 +153,19 @@ def _made(situation: Situation) -> Iterator[_Made]:
             last = results[-1] if results else None
             name = dotted(last.elts[-1]) if isinstance(last, ast.Tuple) else ""
             if name in inner:
-                yield _Made(file, source, function, inner[name])
+                yield Made(file, source, function, inner[name])
 
 
 def _count(value: ast.expr | None) -> int:
     return len(value.elts) if isinstance(value, (ast.Tuple, ast.List)) else 1
 
 
-def _any_number(made: _Made) -> bool:
+def _any_number(made: Made) -> bool:
     """Whether a function takes as many inputs as it is given: `def log_prob(*parameters)`."""
     return made.function.args.vararg is not None and not parameters(made.function)
 
 
-def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Explanation | None:
+def _counted(made: Made, wanted: int, given: int, situation: Situation) -> Explanation | None:
     name, grad, inputs = made.function.name, made.grad.name, parameters(made.function)
     result = made.returned[0]
     by_name = [
@@ -144,7 +221,7 @@ def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Expl
     return Explanation(RULE, made.file, result.lineno, cause, edit, advice, "likely" if edit else "measured")
 
 
-def _summed(made: _Made, wanted: int) -> list[str] | None:
+def _summed(made: Made, wanted: int) -> list[str] | None:
     """For each input the sum of what is returned for it, where each part names the gradient of one result."""
     given = parameters(made.grad)
     value = made.returned[0].value if len(made.returned) == 1 else None
@@ -168,7 +245,7 @@ def _summed(made: _Made, wanted: int) -> list[str] | None:
     return [" + ".join(text for text, at in zip(texts, inputs) if at == place) for place in range(wanted)]
 
 
-def _sizes(value: ast.expr, made: _Made, situation: Situation, deep: int = 0) -> set[int | None]:
+def _sizes(value: ast.expr, made: Made, situation: Situation, deep: int = 0) -> set[int | None]:
     """How many parts the first axis of what an expression is made of has; None where a body makes it and is not known.
 
     Read from what is stacked (`tf.stack([a, b])`), or from what the body behind it returned.
@@ -207,7 +284,7 @@ def _of_body(call: ast.Call, situation: Situation) -> set[int | None]:
     return {None}
 
 
-def _as_inputs(made: _Made, situation: Situation) -> Explanation | None:
+def _as_inputs(made: Made, situation: Situation) -> Explanation | None:
     """A variable of Keras' that is given as an argument: as a tensor it is an input, with a gradient of its own."""
     name, count = made.function.name, situation.message.count("<tf.Variable")
     for spot in reversed(situation.spots):
@@ -229,29 +306,3 @@ def _as_inputs(made: _Made, situation: Situation) -> Explanation | None:
         edit = Edit(spot.file, placed[0], placed[1], (placed[2],))
         return Explanation(RULE, spot.file, spot.line, cause, edit)
     return None
-
-
-def _variables(made: _Made) -> Explanation | None:
-    """A variable inside: grad gets it as `variables` and returns gradients for it, beside those of the inputs."""
-    grad, source = made.grad, made.source
-    cause = (
-        f"{made.function.name} uses variables, so that TensorFlow asks {grad.name} for their gradients as well: it "
-        "takes `variables` and returns two groups. None, as below, gives them no gradient: put theirs in its place."
-    )
-    edit = None
-    result = made.returned[0] if len(made.returned) == 1 else None
-    first = grad.body[0]
-    if result is not None and result.value is not None and first.lineno > grad.lineno and not grad.args.kwonlyargs:
-        head = source.lines[grad.lineno - 1]
-        inside = ", ".join([*map(source.text, grad.args.args), "variables=None"])
-        parts = f"({source.text(result.value)})" if isinstance(result.value, ast.Tuple) else source.text(result.value)
-        between = source.lines[first.lineno - 1 : result.lineno - 1]
-        new = (
-            f"{indent_of(head)}def {grad.name}({inside}):",
-            *between,
-            f"{indent_of(source.lines[result.lineno - 1])}return {parts}, [None] * len(variables)",
-        )
-        if len(new) <= 2 and grad.body[-1] is result:
-            edit = Edit(made.file, grad.lineno, result.end_lineno or result.lineno, new)
-    advice = "" if edit else f"Write def {grad.name}(..., variables=None), and return (gradients, those of variables)."
-    return Explanation(RULE, made.file, grad.lineno, cause, edit, advice, "likely")

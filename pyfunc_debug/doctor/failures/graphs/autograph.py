@@ -181,6 +181,7 @@ def _loop_shape(spot: Spot, statement: ast.stmt, found: re.Match[str]) -> Explan
 
 def _assigned(statement: ast.stmt, name: str) -> ast.expr | None:
     for one in ast.walk(statement):
-        if isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") == name:
+        none = isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and one.value.value is None
+        if isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") == name and not none:
             return one.value
     return None

@@ -46,6 +46,9 @@ def unnamed(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanatio
         cause = f"`{code}` ran once, {when(situation)}: the tensors in {name} have no value there. {runs(situation)}"
         return Explanation(RULE, spot.file, spot.line, cause, edit)
     cause = f"`{code}` ran once, {when(situation)}, with a symbolic tensor, which had no value yet. {runs(situation)}"
+    if spot.function is None:  # a module's line is not traced: what it calls is, and is nobody's in this program
+        cause = f"`{code}` has TensorFlow trace code of a library, which asks a tensor without a value for it. "
+        cause += runs(situation)
     tf = alias(spot, "tensorflow")
     return Explanation(
         RULE,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pyfunc_debug.doctor.failures.graphs import kept_lists
 from pyfunc_debug.doctor.failures.graphs.kept_tensor import holder, kept_at, kept_each_time
 from pyfunc_debug.doctor.failures.graphs.python_objects import without_decorator
+from pyfunc_debug.doctor.failures.models import metric_state
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters, read, short, tapes_around
@@ -81,6 +82,10 @@ def explain(situation: Situation) -> Explanation | None:
         if added is not None:
             cause += " `+=` put a tensor in the place of the variable; .assign_add changes it when the graph runs."
             return Explanation(RULE, spot.file, spot.line, cause, added)
+        weights = _as_weights(text, situation)
+        if weights is not None:
+            cause += " A weight of the metric changes when the graph runs."
+            return Explanation(RULE, spot.file, spot.line, cause, weights)
         edit = _each_time(statement, spot, name) if statement is not None else None
         if edit is not None:
             cause += " As below, each run keeps its own."
@@ -134,6 +139,13 @@ def _added_to_weights(text: str, situation: Situation) -> Edit | None:
         ]  # fmt: skip
         return together(edits, source.lines)
     return None
+
+
+def _as_weights(text: str, situation: Situation) -> Edit | None:
+    """What a metric adds up in attributes, as weights: `self.total = 0.0`, `self.total += x`."""
+    files = {one.file for one in situation.spots}
+    made = [(file, int(line)) for file, line, name in _MADE.findall(text) if file in files and name == "update_state"]
+    return metric_state.as_weights(made[-1][0], read(made[-1][0]), made[-1][1]) if made else None
 
 
 _WEIGHTS = ("add_weight", "add_variable", "Variable")

@@ -21,22 +21,29 @@ _SAID = "tf.function only supports singleton tf.Variables created on the first c
 _MOST = 6
 """More lines than these are not a paste."""
 _NO_ASSIGN = re.compile(r"Tensor' object has no attribute '(assign(?:_add|_sub)?)'")
+_LOCKED = "cannot add new elements of state"
+"""What Keras says of a layer that makes variables behind its `build`."""
 _NOT_LIFTED = ("Unable to lift tensor", "could not be lifted out of a `tf.function`")
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a tf.function made a variable in a later trace."""
     spot = situation.last
-    if spot is None or not (_SAID in situation.message or any(one in situation.message for one in _NOT_LIFTED)):
+    if spot is None or not any(one in situation.message for one in (_SAID, _LOCKED, *_NOT_LIFTED)):
         return None
     statement, function = spot.source.statement(spot.line), spot.function
+    of_lambda = layers_in_call.in_lambda(situation)
+    if of_lambda is not None:
+        return of_lambda
     if statement is None or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return None
     copied = _copy(spot, function, statement)
     if copied is not None or _NOT_LIFTED[0] in situation.message:
         return copied
+    if _LOCKED in situation.message:
+        return layers_in_call.explain(situation)
     if _NOT_LIFTED[1] in situation.message:
-        return _place(spot, function, statement)
+        return _place(spot, function, statement) or layers_in_call.explain(situation)
     late = layers_in_call.explain(situation) or late_variables.explain(situation)
     if late is not None:
         return late

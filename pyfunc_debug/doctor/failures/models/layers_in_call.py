@@ -1,43 +1,115 @@
-"""Layers that a layer or a model makes in its `call`: new ones, with new variables, each time that it is traced."""
+"""Layers, weights and variables that a layer or a model makes in its `call`: new ones each time that it is traced.
+
+They go into `__init__`, or into `build` where they need the shape of what the layer is given.
+"""
 
 from __future__ import annotations
 
 import ast
+import copy
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from pyfunc_debug.doctor.failures.paired.layers import is_layer
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
+from pyfunc_debug.doctor.failures.pastes.wrapping import replace_expression
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, of_keras
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, short
+from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name, of_keras, root_is
 
 RULE = "variable-in-function"
 _MOST = 30
 """Lines from the end of __init__ to the last that changes."""
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
+_FILLED = {"zeros": '"zeros"', "ones": '"ones"'}
+_WITHOUT = re.compile(r"Dropout|ReLU|Flatten|Reshape|Pool|Activation|Concatenate|Add|Multiply|Padding|Permute|Softmax")
+"""Layers without weights."""
+_DRAWN = ("normal", "uniform", "truncated_normal")
+_SHAPE = "input_shape"
+"""What `build` is given, as it is pasted."""
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A call that makes a layer or a variable, and the statement that gives it a name; None for `Dense(2)(x)`."""
+
+    call: ast.Call
+    kind: str
+    statement: ast.Assign | None
+
+    @property
+    def target(self) -> str:
+        return "" if self.statement is None else dotted(self.statement.targets[0])
 
 
 def explain(situation: Situation) -> Explanation | None:
-    """The explanation, if the line that failed makes a layer and calls it."""
+    """The explanation, if the line that failed makes a layer or a weight, or calls one that the function made."""
     for spot in reversed(situation.spots):
         function, statement = spot.function, spot.source.statement(spot.line)
         owner = spot.variables.get("self")
         if not isinstance(function, ast.FunctionDef) or statement is None or not is_layer(owner):
             continue
-        here = [one for one in _made(function, spot) if one in set(calls(statement))]
-        if here:
-            return _explanation(spot, function, here[0])
+        made, inside = _made(function, spot), set(calls(statement))
+        here = [one for one in made if one.call in inside or one.target in names(statement)]
+        here += [one for one in made if one.target.startswith("self.") and one.target in spot.source.text(statement)]
+        if here and function.name not in ("__init__", "build"):
+            first = next((one for one in here if not _WITHOUT.search(dotted(one.call.func))), here[0])
+            return _explanation(spot, function, first, made)
     return None
 
 
-def _made(function: ast.FunctionDef, spot: Spot) -> Iterator[ast.Call]:
-    """Calls that make a layer which is called at once: `Conv2D(8, 3)(x)`."""
-    for one in calls(function):
+def in_lambda(situation: Situation) -> Explanation | None:
+    """The same in a function that a Lambda layer was given: Keras does not train what it makes."""
+    spot = situation.last
+    if spot is None or "Lambda.call()" not in str(situation.error):
+        return None
+    name, text = getattr(spot.function, "name", ""), spot.source.text
+    for one in calls(spot.source.tree):
         made = one.func
-        if isinstance(made, ast.Call) and _is_class(made.func, spot):
-            yield made
+        if not isinstance(made, ast.Call) or not _is_class(made.func, spot) or len(made.args) != 1 or made.keywords:
+            continue
+        function, lines = made.args[0], range(one.lineno, (one.end_lineno or one.lineno) + 1)
+        ran = dotted(function) == name if name else isinstance(function, ast.Lambda) and spot.line in lines
+        if dotted(made.func).rpartition(".")[2] != "Lambda" or not ran or len(one.args) != 1 or one.keywords:
+            continue
+        cause = (
+            f"The Lambda layer traces {name or 'its function'}, which makes variables each time: only the first trace "
+            "may make them, and Keras trains none of a Lambda's. Called without the Lambda its layers are the model's."
+        )
+        given = f"({text(function)})" if isinstance(function, ast.Lambda) else text(function)
+        edit = replace_expression(spot, one, f"{given}({text(one.args[0])})")
+        return Explanation(RULE, spot.file, one.lineno, cause, edit)
+    return None
+
+
+def _made(function: ast.FunctionDef, spot: Spot) -> list[_Made]:
+    """Calls that make a layer which is called at once (`Conv2D(8, 3)(x)`), or that give one, or a weight, a name."""
+    found, source = list[_Made](), spot.source
+    for one in calls(function):
+        parent = source.parent(one)
+        target = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
+        named = isinstance(target, ast.Name) or (isinstance(target, ast.Attribute) and dotted(target.value) == "self")
+        kind = "layer" if _is_class(one.func, spot) else "weight" if dotted(one.func) == "self.add_weight" else ""
+        if not kind and root_is(one.func, spot, "tensorflow") and dotted(one.func).endswith(".Variable"):
+            kind = "variable"
+        at_once = isinstance(parent, ast.Call) and parent.func is one and kind == "layer"
+        ifs = [part for part in source.around(one) if isinstance(part, ast.If) and part in ast.walk(function)]
+        if kind and all(_of_first_call(part, function) for part in ifs) and (at_once or named):
+            found.append(_Made(one, kind, parent if isinstance(parent, ast.Assign) and not at_once else None))
+    return sorted(found, key=lambda one: (one.call.lineno, one.call.col_offset))
+
+
+def _of_first_call(block: ast.If, function: ast.FunctionDef) -> bool:
+    """`if self.dense is None: self.dense = Dense(1)`: of the first call, which Keras 3 refuses, too."""
+    test = ast.unparse(block.test)
+    kept = [dotted(one.targets[0]) for one in block.body if isinstance(one, ast.Assign) and len(one.targets) == 1]
+    asks = any(
+        test in (f"{one} is None", f"not {one}", f"not hasattr(self, '{one[5:]}')", "not self.built") for one in kept
+    )
+    whole = len(kept) == len(block.body) and not block.orelse and all(one.startswith("self.") for one in kept)
+    return asks and whole and block in function.body
 
 
 def _is_class(node: ast.expr, spot: Spot) -> bool:
@@ -47,50 +119,223 @@ def _is_class(node: ast.expr, spot: Spot) -> bool:
     return isinstance(value, type) and of_keras(value, "Layer")
 
 
-def _explanation(spot: Spot, function: ast.FunctionDef, made: ast.Call) -> Explanation:
+def _explanation(spot: Spot, function: ast.FunctionDef, made: _Made, every: list[_Made]) -> Explanation | None:
     source = spot.source
+    if made.kind == "variable" and _changes(function, made.target):
+        return None
+    where = "build" if any(one.kind != "layer" or _needs(one.call, function) for one in every) else "__init__"
+    what = {"layer": "a layer, and with it variables,"}.get(made.kind, "a variable")
     cause = (
-        f"`{short(source.text(made), 40)}` makes a layer, and with it variables, each time that {function.name} is "
-        "traced: only the first trace may make them, and each would have others. Made in __init__ it is one layer, "
-        "which is trained."
+        f"`{short(source.text(made.call), 40)}` makes {what} each time that {function.name} is "
+        f"traced: only the first trace may make them, and each would have others. Made in {where} it is one "
+        f"{'layer' if made.kind == 'layer' else 'weight'}, which is trained."
     )
-    edit = _in_init(spot, function)
-    advice = "" if edit is not None else "Make it in __init__, as an attribute of self, and call that here."
-    return Explanation(RULE, spot.file, made.lineno, cause, edit, advice)
+    edit = _moved(spot, function, every)
+    advice = "" if edit is not None else f"Make it in {where}, as an attribute of self, and use that here."
+    return Explanation(RULE, spot.file, made.call.lineno, cause, edit, advice)
 
 
-def _in_init(spot: Spot, function: ast.FunctionDef) -> Edit | None:
-    """All layers of the method, made at the end of __init__."""
+def _changes(function: ast.FunctionDef, name: str) -> bool:
+    return any(dotted(one.func).startswith(f"{name}.assign") for one in calls(function))
+
+
+def _needs(call: ast.AST, function: ast.FunctionDef) -> set[str]:
+    """Names of the function's that a call needs."""
+    local = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
+    local |= {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return local & {one.id for one in ast.walk(call) if isinstance(one, ast.Name)}
+
+
+def _moved(spot: Spot, function: ast.FunctionDef, every: list[_Made]) -> Edit | None:
+    """All layers and weights of the method, made at the end of __init__ or build, and used by their attributes."""
     source = spot.source
     holder = source.parent(function)
-    init = next(
-        (one for one in getattr(holder, "body", ()) if isinstance(one, ast.FunctionDef) and one.name == "__init__"),
-        None,
-    )
-    made = sorted(_made(function, spot), key=lambda one: (one.lineno, one.col_offset))
-    if init is None or not isinstance(holder, ast.ClassDef) or init.lineno > function.lineno:
+    if not isinstance(holder, ast.ClassDef) or _calls_itself(holder, function.name):
         return None
-    local = {one.arg for one in function.args.args} - {"self"}
-    local |= {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    for one in made:
-        if any(isinstance(part, _LOOPS) for part in source.around(one)) or local & set(names(one)):
+    taken = {one.attr for one in ast.walk(holder) if isinstance(one, ast.Attribute)} | set(dir(spot.variables["self"]))
+    into: dict[str, list[str]] = {"__init__": [], "build": []}
+    pieces, dropped = dict[ast.expr, str](), list[ast.stmt]()
+    for one in every:
+        if any(isinstance(part, _LOOPS) for part in source.around(one.call)):
             return None
-    taken = {one.attr for one in ast.walk(holder) if isinstance(one, ast.Attribute)}
-    last = init.body[-1]
-    blanks = indent_of(source.lines[last.lineno - 1])
-    added, pieces = list[str](), dict[ast.expr, str]()
-    for one in made:
-        name = _attribute(dotted(one.func).rpartition(".")[2], taken)
+        needed = _needs(one.call, function)
+        text = _text(spot, function, one, bool(needed))
+        name = _attribute_of(one, taken)
+        if text is None or (one.statement is not None and not _once(source, function, one)):
+            return None
         taken.add(name)
-        added.append(f"{blanks}self.{name} = {source.text(one)}")
-        pieces[one] = f"self.{name}"
-    first, end = min(one.lineno for one in made), max(one.end_lineno or one.lineno for one in made)
-    line = (last.end_lineno or last.lineno) + 1
-    if end - line > _MOST:
+        into["build" if needed or one.kind != "layer" else "__init__"].append(f"self.{name} = {text}")
+        if one.statement is None:
+            pieces[one.call] = f"self.{name}"
+            continue
+        block = source.parent(one.statement)
+        dropped += [part for part in [block if isinstance(block, ast.If) else one.statement] if part not in dropped]
+        if isinstance(one.statement.targets[0], ast.Name):
+            pieces |= {
+                part: f"self.{name}" for part in ast.walk(function)
+                if isinstance(part, ast.Name) and part.id == one.target and isinstance(part.ctx, ast.Load)
+            }  # fmt: skip
+    edits = list[Edit]()
+    for method, lines in into.items():
+        added = _method(spot, holder, function, method, lines) if lines else None
+        if lines and added is None:
+            return None
+        same = [one for one in edits if added is not None and (one.first, one.last) == (added.first, added.last)]
+        if same and added is not None:  # two methods that are not there yet
+            edits = [Edit(spot.file, added.first, added.last, (*same[0].lines, *added.lines))]
+        elif added is not None:
+            edits.append(added)
+    edits += _uses(spot, function, pieces, dropped)
+    first, last = min(one.first for one in edits), max(one.last for one in edits)
+    return together(edits, source.lines) if last - first <= _MOST else None
+
+
+def _calls_itself(holder: ast.ClassDef, name: str) -> bool:
+    return sum(isinstance(one, ast.FunctionDef) and one.name == name for one in holder.body) > 1
+
+
+def _once(source: Source, function: ast.FunctionDef, made: _Made) -> bool:
+    """Whether a name is given once in the function, by a statement of its own or one of the first call."""
+    stores = [
+        one for one in ast.walk(function)
+        if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Store) and dotted(one) == made.target
+    ]  # fmt: skip
+    block = source.parent(made.call if made.statement is None else made.statement)
+    return len(stores) == 1 and (
+        made.statement in function.body or (isinstance(block, ast.If) and block in function.body)
+    )
+
+
+def _attribute_of(made: _Made, taken: set[str]) -> str:
+    if made.target.startswith("self."):
+        return made.target.removeprefix("self.")
+    return _attribute(made.target or dotted(made.call.func).rpartition(".")[2], taken)
+
+
+def _text(spot: Spot, function: ast.FunctionDef, made: _Made, needs: bool) -> str | None:
+    """The call as `__init__` or `build` has it; None where it needs more than the shape of the first input."""
+    call: ast.expr = made.call
+    if needs:
+        shaped = _Shaped(function).visit(copy.deepcopy(call))
+        if function.name != "call" or _needs(shaped, function):
+            return None
+        call = shaped
+    if made.kind == "variable":
+        return _weight(spot, call)
+    return spot.source.text(made.call) if call is made.call else ast.unparse(call)
+
+
+def _weight(spot: Spot, call: ast.expr) -> str | None:
+    """`self.add_weight(...)` for a `tf.Variable(...)`: Keras trains no other."""
+    value = argument(call, 0, "initial_value") if isinstance(call, ast.Call) else None
+    words = call.keywords if isinstance(call, ast.Call) else []
+    rest = [one.arg for one in words if one.arg not in ("initial_value", "name")]
+    if isinstance(value, ast.Lambda) and not value.args.args:
+        value = value.body
+    if value is None or rest not in ([], ["trainable"]):
         return None
-    edits = [Edit(spot.file, line, line - 1, tuple(added)),
-             Edit(spot.file, first, end, source.spliced(pieces, first, end))]  # fmt: skip
-    return together(edits, source.lines)
+    trained = "".join(f", trainable={ast.unparse(one.value)}" for one in words if one.arg == "trainable")
+    if isinstance(value, ast.Constant) and isinstance(value.value, float):
+        return (
+            f"self.add_weight(shape=(), initializer={keras_name(spot)}.initializers.Constant({value.value}){trained})"
+        )
+    if not isinstance(value, ast.Call) or not root_is(value.func, spot, "tensorflow"):
+        return None
+    last, shape = dotted(value.func).rpartition(".")[2], argument(value, 0, "shape")
+    if shape is None or len(value.args) + len(value.keywords) > 1:
+        return None
+    if last in _FILLED:
+        return f"self.add_weight(shape={ast.unparse(shape)}, initializer={_FILLED[last]}{trained})"
+    if last in _DRAWN:
+        drawn = f"lambda shape, dtype=None: {ast.unparse(value.func)}(shape)"
+        return f"self.add_weight(shape={ast.unparse(shape)}, initializer={drawn}{trained})"
+    return None
+
+
+class _Shaped(ast.NodeTransformer):
+    """The sizes of the first input, asked of the shape that `build` is given."""
+
+    def __init__(self, function: ast.FunctionDef) -> None:
+        self._given = function.args.args[1].arg if len(function.args.args) > 1 else ""
+        self._sizes: dict[str, ast.expr] = {}
+        stores = [one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+        self._kept = self._given not in stores
+        for one in function.body:
+            if not isinstance(one, ast.Assign) or len(one.targets) != 1:
+                continue
+            target = one.targets[0]
+            if isinstance(target, ast.Tuple) and self._is_shape(one.value):
+                for place, part in enumerate(target.elts):
+                    if isinstance(part, ast.Name) and stores.count(part.id) == 1:
+                        shape = ast.Name(_SHAPE, ast.Load())
+                        self._sizes[part.id] = ast.Subscript(shape, ast.Constant(place), ast.Load())
+            elif isinstance(target, ast.Name) and stores.count(target.id) == 1 and self._sized(one.value):
+                self._sizes[target.id] = self.visit(copy.deepcopy(one.value))
+
+    def _is_shape(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Attribute) and node.attr == "shape" and dotted(node.value) == self._given
+
+    def _sized(self, value: ast.expr) -> bool:
+        """Whether an expression asks the input for its shape, and for nothing else."""
+        shapes = [one for one in ast.walk(value) if self._is_shape(one)]
+        inside = {id(part) for one in shapes for part in ast.walk(one)}
+        given = [one for one in ast.walk(value) if isinstance(one, ast.Name) and one.id == self._given]
+        return bool(shapes) and all(id(one) in inside for one in given)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if self._kept and node.attr == "shape":
+            if self._is_shape(node):
+                return ast.copy_location(ast.Name(_SHAPE, ast.Load()), node)
+            part = node.value
+            of_list = isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant)
+            if isinstance(part, ast.Subscript) and of_list and dotted(part.value) == self._given:
+                return ast.Subscript(ast.Name(_SHAPE, ast.Load()), part.slice, ast.Load())
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return copy.deepcopy(self._sizes[node.id]) if self._kept and node.id in self._sizes else node
+
+
+def _method(spot: Spot, holder: ast.ClassDef, function: ast.FunctionDef, name: str, lines: list[str]) -> Edit | None:
+    """Lines at the end of a method of the class, or the method with them above the function."""
+    source = spot.source
+    found = next((one for one in holder.body if isinstance(one, ast.FunctionDef) and one.name == name), None)
+    if found is not None and found.lineno > function.lineno:
+        return None
+    if found is None:
+        first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
+        blanks = indent_of(source.lines[first - 1])
+        head = (
+            (f"{blanks}def __init__(self, **kwargs):", f"{blanks}    super().__init__(**kwargs)") if name == "__init__"
+            else (f"{blanks}def build(self, {_SHAPE}):",)
+        )  # fmt: skip
+        return Edit(spot.file, first, first - 1, (*head, *(f"{blanks}    {one}" for one in lines), ""))
+    given = found.args.args[1].arg if len(found.args.args) > 1 else _SHAPE
+    last = found.body[-1]
+    line = (last.end_lineno or last.lineno) + 1
+    blanks = indent_of(source.lines[last.lineno - 1])
+    texts = (re.sub(rf"\b{_SHAPE}\b", given, one) for one in lines) if name == "build" else iter(lines)
+    return Edit(spot.file, line, line - 1, tuple(f"{blanks}{one}" for one in texts))
+
+
+def _uses(spot: Spot, function: ast.FunctionDef, pieces: dict[ast.expr, str], dropped: list[ast.stmt]) -> list[Edit]:
+    """The function's statements with the attributes, and without those that are made elsewhere."""
+    source: Source = spot.source
+    edits = [Edit(spot.file, one.lineno, one.end_lineno or one.lineno, ()) for one in dropped]
+    taken = {line for one in edits for line in range(one.first, one.last + 1)}
+    groups: list[dict[ast.expr, str]] = []
+    end = -1
+    for node, text in sorted(pieces.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
+        if node.lineno in taken:
+            continue
+        if node.lineno > end:
+            groups.append({})
+        groups[-1][node] = text
+        end = max(end, node.end_lineno or node.lineno)
+    for group in groups:
+        first, last = min(one.lineno for one in group), max(one.end_lineno or one.lineno for one in group)
+        edits.append(Edit(spot.file, first, last, source.spliced(group, first, last)))
+    return edits
 
 
 def _attribute(kind: str, taken: set[str]) -> str:
@@ -99,4 +344,4 @@ def _attribute(kind: str, taken: set[str]) -> str:
     return next(one for one in (name, *(f"{name}_{number}" for number in range(2, 99))) if one not in taken)
 
 
-__all__ = ["explain"]
+__all__ = ["explain", "in_lambda"]

@@ -116,6 +116,10 @@ class Explanation:
             self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
         )  # fmt: skip
         tail += [] if self.edit is None else [f"  {self.edit.instruction()}", *self.edit.lines]
+        first, *others = _SENTENCES.split(self.cause)
+        lines = [*self._head(first), *(line for one in others for line in _wrapped(one))]
+        if len(lines) + len(tail) <= _LINES or len(lines) <= _HEAD:  # each sentence on a line of its own
+            return "\n".join([*lines, *tail])
         room = max(_LINES - len(tail), _HEAD)
         cause = self.cause
         head = self._head(cause)
@@ -136,6 +140,12 @@ class Explanation:
     def facts(self) -> dict[str, Any]:
         """What is stored of it in a recording."""
         return dataclasses.asdict(self)
+
+
+def _wrapped(sentence: str) -> list[str]:
+    return textwrap.wrap(
+        sentence, WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )  # fmt: skip
 
 
 def from_facts(facts: dict[str, Any]) -> Explanation:

@@ -59,8 +59,8 @@ def when(situation: Situation) -> str:
 def runs(situation: Situation) -> str:
     _, by = wrapping.entry(situation)
     by = "tf.data" if wrapping.around_layer(situation) is not None else by
-    when = {"tf.data": "for each element", "Keras": "for each batch"}.get(by, "at run")
-    return f"What runs {when} is the graph: ops, and Python only in py_functions."
+    what = {"tf.data": "element", "Keras": "batch"}.get(by, "run")
+    return f"Each {what} goes through the graph: ops, and Python only in py_functions."
 
 
 def few(parts: dict[str, object]) -> str:

@@ -80,7 +80,7 @@ def instead(explanation: Explanation, situation: Situation) -> Explanation:
         return explanation
     if explanation.edit is not None and not _more(explanation.edit, situation):
         return _with_price(explanation, situation)
-    found = _whole(situation)
+    found = whole(situation)
     if found is None and explanation.edit is None and _cuts_a_layer(situation):
         return dataclasses.replace(explanation, advice=_BEFORE)
     if found is None:
@@ -109,7 +109,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     value = wrapping.value_here(spot, statement)
     held = _held(value, spot) if value is not None else {}
-    found = _whole(situation) if held and not any(map(is_keras, held.values())) else None
+    found = whole(situation) if held and not any(map(is_keras, held.values())) else None
     if found is None:
         return None
     shown = " and ".join(f"{name} ({described(one)})" for name, one in list(held.items())[:2])
@@ -214,7 +214,7 @@ def _same(source: Source, function: Function, edit: Edit) -> Function | None:
     return None
 
 
-def _whole(situation: Situation) -> tuple[Edit, str] | None:
+def whole(situation: Situation) -> tuple[Edit, str] | None:
     """All of the traced function as Python, and what that costs."""
     index, by = wrapping.entry(situation)
     spot = situation.spots[index]

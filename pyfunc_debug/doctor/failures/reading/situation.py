@@ -10,9 +10,9 @@ import ast
 import os
 import re
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, read
@@ -188,32 +188,42 @@ def _message(error: BaseException) -> str:
 
 
 def _spots(chain: list[BaseException], locate: Locate) -> list[Spot]:
-    found: list[Spot] = []
-    by, seen = "", set()
+    return spots_of(lines_of(chain), locate)
+
+
+def lines_of(chain: Iterable[BaseException]) -> Iterator[tuple[FrameType, int]]:
+    """The frames of exceptions, TensorFlow's too, and the lines that they were at; outermost first."""
     for error in chain:
         traceback: TracebackType | None = error.__traceback__
         while traceback is not None:
-            frame = traceback.tb_frame
-            file, line = frame.f_code.co_filename, traceback.tb_lineno
+            yield traceback.tb_frame, traceback.tb_lineno
             traceback = traceback.tb_next
-            if (id(frame), line) in seen:
+
+
+def spots_of(lines: Iterable[tuple[FrameType, int]], locate: Locate) -> list[Spot]:
+    """The user's among some frames and the lines that they are at, outermost first."""
+    found: list[Spot] = []
+    by, seen = "", set()
+    for frame, at in lines:
+        file, line = frame.f_code.co_filename, at
+        if (id(frame), line) in seen:
+            continue
+        seen.add((id(frame), line))
+        if not is_user(file) or is_installed(file):
+            by = _maker(file) or by
+            continue
+        generated = is_generated(os.path.basename(file))
+        if generated:
+            file, line = locate(file, line)
+            if is_generated(os.path.basename(file)) or not is_user(file) or is_installed(file):
                 continue
-            seen.add((id(frame), line))
-            if not is_user(file) or is_installed(file):
-                by = _maker(file) or by
-                continue
-            generated = is_generated(os.path.basename(file))
-            if generated:
-                file, line = locate(file, line)
-                if is_generated(os.path.basename(file)) or not is_user(file) or is_installed(file):
-                    continue
-            variables: Mapping[str, Any] = dict(frame.f_locals)
-            if generated and found and found[-1].generated and _same_function(found[-1], file, line):
-                before = found.pop()  # a branch or loop of AutoGraph's
-                variables = ChainMap(dict(variables), dict(before.variables))
-                by = before.by
-            found.append(Spot(file, line, variables, frame.f_globals, by, generated, frame.f_code.co_name))
-            by = ""
+        variables: Mapping[str, Any] = dict(frame.f_locals)
+        if generated and found and found[-1].generated and _same_function(found[-1], file, line):
+            before = found.pop()  # a branch or loop of AutoGraph's
+            variables = ChainMap(dict(variables), dict(before.variables))
+            by = before.by
+        found.append(Spot(file, line, variables, frame.f_globals, by, generated, frame.f_code.co_name))
+        by = ""
     return found
 
 

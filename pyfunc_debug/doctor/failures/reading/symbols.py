@@ -181,6 +181,8 @@ def takes_tensors(call: ast.Call, spot: Spot) -> bool:
     if str(getattr(value, "__module__", "")).startswith(_GRAPHS):
         return not hasattr(value, "__array__")
     owner = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+    if (is_keras_variable(owner) or is_tf_variable(owner)) and call.func.attr.startswith("assign"):  # type: ignore[attr-defined]
+        return True
     if owner is None or hasattr(type(owner), "__array__") or isinstance(owner, type):
         return False
     makers = [one for one in type(owner).__mro__ if call.func.attr in vars(one)]  # type: ignore[attr-defined]

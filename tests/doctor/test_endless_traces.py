@@ -1,0 +1,168 @@
+"""A loop of Python's over a dataset, in a graph that is traced, is told while it goes on, and to who interrupts it."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import io
+import sys
+import threading
+
+import pytest
+
+import pyfunc_debug as pfd
+from pyfunc_debug.doctor.failures.pastes.explanation import is_instruction
+from tests.doctor.pasting import pasted, pastes
+from tests.limits import HANG_S
+
+TQDM = """
+class tqdm:
+    def __init__(self, iterable, limit=None, **options):
+        self.iterable, self.limit = iterable, limit
+    def __iter__(self):
+        for count, x in enumerate(self.iterable):
+            if count == self.limit:
+                raise KeyboardInterrupt
+            yield x
+"""
+HEAD = """import tensorflow as tf
+from tqdm import tqdm
+ds = tf.data.Dataset.range(20).map(lambda x: tf.cast(x, tf.float32)).batch(2)
+w = tf.Variable(1.0)
+"""
+LOOP = """
+@tf.function
+def train(data):
+    total = 0.0
+    for x in {}:
+        total += tf.reduce_sum(x) * w
+    return total
+out = float(train(ds))
+"""
+METHOD = """
+class Trainer:
+    def __init__(self, data):
+        self.data = data
+    @tf.function
+    def epoch(self):
+        total = 0.0
+        for step, batch in enumerate(tqdm(self.data.take(10), desc="epoch")):
+            total += tf.reduce_sum(batch) * w
+        return total
+trainer = Trainer(ds)
+out = float(trainer.epoch())
+"""
+COMPREHENSION = """
+@tf.function
+def train(data):
+    return tf.add_n([tf.reduce_sum(x) * w for x in data])
+out = float(train(ds))
+"""
+GENERATOR = """
+def batches(data):
+    for x in data:
+        yield x * 1.0
+@tf.function
+def train(data):
+    total = 0.0
+    for x in batches(data):
+        total += tf.reduce_sum(x) * w
+    return total
+out = float(train(ds))
+"""
+COLLECTED = """
+@tf.function
+def train(data):
+    losses = []
+    for x in tqdm(data):
+        losses.append(tf.reduce_sum(x) * w)
+    return tf.add_n(losses)
+out = float(train(ds))
+"""
+BOUNDED = """
+import itertools
+@tf.function
+def train(data):
+    total = 0.0
+    for x in itertools.islice(data, 150):
+        total += tf.reduce_sum(x) * w
+    raise KeyboardInterrupt
+train(ds.repeat())
+"""
+
+
+@pytest.fixture
+def progress(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "tqdm.py").write_text(TQDM)
+    monkeypatch.syspath_prepend(str(folder))
+    yield
+    sys.modules.pop("tqdm", None)
+
+
+def interrupted(path, **options):
+    """What is printed where a program is interrupted."""
+    told = io.StringIO()
+    recording = pfd.record(gil=False, **options)
+    with contextlib.redirect_stderr(told), pytest.raises(KeyboardInterrupt), recording:
+        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
+    return told.getvalue(), recording
+
+
+@pytest.mark.parametrize(
+    ("program", "paste"),
+    [
+        (LOOP.format("tqdm(data)"), True),
+        (LOOP.format("list(data)"), True),
+        (LOOP.format("tqdm(list(data.take(10)))"), True),
+        (METHOD, True),
+        (COMPREHENSION, False),
+        (GENERATOR, False),
+        (COLLECTED, False),
+    ],
+)
+def test_it_is_told_while_it_goes_on_and_the_paste_ends_it(program, paste, told, progress, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + program)
+
+    def end():
+        told.event.wait(60.0)
+        _thread.interrupt_main()
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    printed, recording = interrupted(path, hang_after=0.3)
+    ending.join(HANG_S)
+    assert len(told.texts) == 1, "told once"
+    assert "pyfunc-debug: program.py:" in told.texts[0]
+    assert "runs while the graph is traced" in " ".join(told.texts[0].split())
+    assert "pyfunc-debug:" not in printed, "nor again at the interrupt"
+    head = told.texts[0].split("\n")
+    assert len(head[: next((at for at, one in enumerate(head) if is_instruction(one.strip())), 6)]) <= 6
+    (finding,) = recording.findings(select=["autograph"])
+    assert finding.evidence == ("the program failed with a graph trace that did not end",)
+    assert pastes(told.texts[0]) is paste
+    if paste:
+        names = {"__name__": "__main__"}
+        text = pasted(path.read_text(), told.texts[0])
+        path.write_text(text)
+        exec(compile(text, str(path), "exec"), names)
+        assert names["out"] == 190.0
+
+
+def test_it_is_told_to_who_interrupts_it(progress, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + LOOP.format("tqdm(data, limit=60)"))
+    printed, recording = interrupted(path)
+    assert "`for ... in tqdm(data, limit=60)` is a loop of Python's" in " ".join(printed.split())
+    assert recording.findings(select=["autograph"])
+
+
+@pytest.mark.parametrize("program", [LOOP.format("tqdm(data, limit=9)"), BOUNDED])
+def test_a_loop_that_was_meant_to_be_unrolled_is_not_told(program, progress, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + program)
+    printed, recording = interrupted(path)
+    assert "pyfunc-debug:" not in printed
+    assert not recording.findings(select=["autograph"])
