@@ -25,7 +25,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, root_is, 
 def value_fix(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, attribute: str | None
 ) -> tuple[Edit | None, bool]:
-    evaluated = _evaluated(value) if value is not None and _in_dataset(situation) else None
+    evaluated = _evaluated(value, spot) if value is not None and _in_dataset(situation) else None
     if evaluated is not None:
         new = f"{spot.source.text(evaluated.func.value)}.numpy()"  # type: ignore[attr-defined]
         return wrapping.replace_expression(spot, evaluated, new), True
@@ -112,9 +112,9 @@ def _in_dataset(situation: Situation) -> bool:
     return wrapping.entry(situation)[1] == "tf.data"
 
 
-def _evaluated(value: ast.expr) -> ast.Call | None:
+def _evaluated(value: ast.expr, spot: Spot) -> ast.Call | None:
     """`x.eval(session=sess)` of an expression: no session has the values of a Dataset's elements."""
-    found = [one for one in calls(value) if isinstance(one.func, ast.Attribute) and one.func.attr == "eval"]
+    found = [one for one in calls(value) if wrapping.asks_a_session(one) and symbolic_parts(one.func, spot)]
     return found[0] if len(found) == 1 else None
 
 

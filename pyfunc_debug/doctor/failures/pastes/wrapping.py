@@ -202,7 +202,9 @@ def fails_with_values(situation: Situation, inside: Sequence[Spot]) -> bool:
     """
     for spot in inside:
         function, statement = spot.function, spot.source.statement(spot.line)
-        if function is not None and (_asks_a_session(function) or array_calls.given_tensors(function, spot)):
+        if function is not None and (
+            any(map(asks_a_session, calls(function))) or array_calls.given_tensors(function, spot)
+        ):
             return True
         value = value_here(spot, statement) if statement is not None else None
         if value is not None and array_keys.asked(situation, spot, value) is not None:
@@ -210,9 +212,10 @@ def fails_with_values(situation: Situation, inside: Sequence[Spot]) -> bool:
     return False
 
 
-def _asks_a_session(function: Function) -> bool:
-    """Whether a function asks for a value as TensorFlow 1 does, `x.eval(session=sess)`: an eager tensor has no such."""
-    return any(isinstance(one.func, ast.Attribute) and one.func.attr == "eval" for one in calls(function))
+def asks_a_session(call: ast.Call) -> bool:
+    """Whether a call asks for a value as TensorFlow 1 does, `x.eval(session=sess)`: no eager tensor has it."""
+    named = {one.arg for one in call.keywords}
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "eval" and not call.args and named <= {"session"}
 
 
 def _tensors(value: object) -> bool:
