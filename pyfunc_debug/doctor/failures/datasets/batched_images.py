@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.pastes.array_calls import takes_arrays
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import Node, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, names
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names
 from pyfunc_debug.doctor.failures.reading.symbols import calls, described
 
 _CHANNELS = (1, 2, 3, 4)
@@ -71,10 +71,19 @@ def _is_given_a_batch(spot: Spot) -> bool:
     function = spot.function
     for one in calls(function) if function is not None else ():
         if takes_arrays(one, spot):
-            given = [spot.variables.get(name) for part in one.args for name in names(part)]
+            given = [spot.variables.get(_name(part)) for part in one.args]
             if any(_is_batch(_shape(value)) for value in given):
                 return True
     return False
+
+
+def _name(part: ast.expr) -> str:
+    """The array that is given as it is: `image`, `image.numpy()`, `np.array(image)`; empty for a part of one."""
+    if isinstance(part, ast.Call):
+        whole = isinstance(part.func, ast.Attribute) and part.func.attr in ("numpy", "astype", "copy")
+        converts = dotted(part.func).rpartition(".")[2] in ("array", "asarray", "uint8", "float32") and part.args
+        part = part.func.value if whole else part.args[0] if converts else part  # type: ignore[attr-defined]
+    return part.id if isinstance(part, ast.Name) else ""
 
 
 def _shape(value: object) -> tuple[int | None, ...] | None:

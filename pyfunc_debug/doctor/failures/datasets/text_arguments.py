@@ -7,7 +7,7 @@ import re
 
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted
 
 _BYTES = re.compile(r"\bbytes\b|path-like|np\.bytes_|\bb'")
@@ -16,6 +16,9 @@ _BYTES = re.compile(r"\bbytes\b|path-like|np\.bytes_|\bb'")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if code of a library's failed on bytes, and a generator of its own was given text by args."""
     if not situation.body or not _BYTES.search(situation.message) or situation.kind not in ("TypeError", "ValueError"):
+        return None
+    files = {file for file, _ in situation.sources()}
+    if any(frame.f_code.co_filename in files for frame in frames(situation.inner.__traceback__)):
         return None
     found = [
         (file, source, call) for file, source in situation.sources()
