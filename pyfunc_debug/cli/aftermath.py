@@ -2,8 +2,8 @@
 
 A process waits for that. The program's own `os.wait()` does not find it, as it is not a child. It has a session of its
 own, so that what ends the program by its terminal does not end it, and it is gone as soon as the program is. Only where
-Linux tells of a process's end (`pidfd_open`, Linux 5.3) and the program has no thread yet; elsewhere the next command
-that reads the recording completes it.
+Linux tells of a process's end (`pidfd_open`, Linux 5.3), and TensorFlow, which has threads, is not loaded yet.
+Elsewhere the next command that reads the recording completes it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ import os
 import select
 import signal
 import sys
+import textwrap
+import threading
+import warnings
 
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def watch(path: str) -> None:
-    """Waits, in a process of its own, for the end of this one. Where there are threads already it does nothing.
+    """Waits, in a process of its own, for the end of this one. Where TensorFlow is loaded already it does nothing.
 
     Args:
       path: The recording that this process will write.
     """
-    if not hasattr(os, "pidfd_open") or len(os.listdir("/proc/self/task")) > 1:
+    if not hasattr(os, "pidfd_open") or "tensorflow" in sys.modules or threading.active_count() > 1:
         return
     program = os.getpid()
     try:
@@ -31,7 +34,8 @@ def watch(path: str) -> None:
     except OSError:  # an older kernel, or a container that forbids it
         return
     child = -1
-    with contextlib.suppress(OSError):  # no more processes for this user
+    with contextlib.suppress(OSError), warnings.catch_warnings():  # no more processes for this user
+        warnings.simplefilter("ignore")  # NumPy's library has threads, which it ends in a fork itself
         child = os.fork()
     if child:
         os.close(ended)
@@ -59,6 +63,7 @@ def _wait(ended: int) -> None:
 
 def _tell(path: str, program: int) -> None:
     from pyfunc_debug.analysis.death import death_lines
+    from pyfunc_debug.cli import options
     from pyfunc_debug.pfrec import Reader
 
     if not os.path.exists(path):
@@ -67,8 +72,6 @@ def _tell(path: str, program: int) -> None:
         if reader.meta.get("pid") != program or reader.meta.get("state") != "interrupted":
             return
         lines = death_lines(reader)
-    name = os.path.relpath(path)
-    print(
-        "\n".join((f"\npyfunc-debug: {lines[0]}", *lines[1:], f"recorded in {name} (pyfunc-debug doctor {name})")),
-        file=sys.stderr, flush=True,
-    )  # fmt: skip
+    width = options.terminal(sys.stderr)[0]
+    told = (textwrap.fill(one, width, subsequent_indent="  ") for one in (f"pyfunc-debug: {lines[0]}", *lines[1:]))
+    print("", *told, f"recorded in {os.path.relpath(path)}", sep="\n", file=sys.stderr, flush=True)

@@ -31,7 +31,8 @@ from pyfunc_debug.switchboard import board
 _SHOWN = 5
 """Findings shown at the end of a recording; the doctor shows all."""
 _DESCRIPTION = """Runs a program as `python` would and records every call of every py_function in it. The recording is
-written while the program runs; the ledger is printed on stderr at its end. The exit code is the program's."""
+written while the program runs; at its end the ledger is printed on stderr, with what there is to do. The exit code is
+the program's."""
 
 
 def add_parser(commands: Any) -> None:

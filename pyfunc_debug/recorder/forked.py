@@ -38,7 +38,7 @@ def forked_lines(facts: dict[str, Any], waits: dict[str, Any]) -> list[str]:
     """
     who = f"{facts['name']}, " if facts["name"] else ""
     at = f", forked at {source_line(*facts['forked'][:2])}" if facts["forked"] else ""
-    lines = ["pyfunc_debug: a forked process stands still in TensorFlow:"]
+    lines = ["pyfunc-debug: a forked process stands still in TensorFlow:"]
     lines.append(f"  {who}process {facts['process']}{at}, for {facts['age_s']:.0f} s:")
     lines += [f"    {source_line(file, line)} {text}".rstrip() for file, line, _, text in facts["frames"][-_FRAMES:]]
     lines.append(
@@ -114,7 +114,7 @@ class MainWait:
         self._told = True
         frames = [(one.file, one.line, one.function, one.text) for one in state.stack]
         age_s = (now - self._since_ns) / 1e9
-        lines = [f"pyfunc_debug: nothing moves in the main thread, for {age_s:.0f} s: it waits for {state.what}"]
+        lines = [f"pyfunc-debug: nothing moves in the main thread, for {age_s:.0f} s: it waits for {state.what}"]
         lines += [f"    {source_line(file, line)} {text}".rstrip() for file, line, _, text in frames[-_FRAMES:]]
         return {
             "age_s": round(age_s, 1), "what": state.what, "pool": 0, "lock": True, "frames": frames, "main": True,

@@ -197,7 +197,7 @@ class HangWatch:
         where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
         name = self._body(ticket.token)
         text = [
-            "pyfunc_debug: a call works for long:",
+            "pyfunc-debug: a call works for long:",
             f"  call #{ticket.call} of {name}, for {age:.0f} s: seen {work.looks} times, always in {where}",
         ]
         text += [
@@ -246,4 +246,4 @@ class HangWatch:
         if self._forked and all(state.what in FOR_PROCESSES or not state.stack for _, state in new):
             return  # said of the processes that they wait for
         advice = self._advise("hang")
-        self._say("\n".join(["pyfunc_debug: nothing moves in these calls:", *lines, *filter(None, [advice])]))
+        self._say("\n".join(["pyfunc-debug: nothing moves in these calls:", *lines, *filter(None, [advice])]))

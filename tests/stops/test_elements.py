@@ -202,11 +202,11 @@ def test_keras_fit_with_a_generator_and_a_py_dataset(tf):
     assert "\n3\n" in str(said)
     ledger = str(recording.ledger())
     assert "Batches.__getitem__" in ledger
-    assert "(generator)" in ledger
+    assert "generator " in ledger
     (node,) = [node for node in recording.nodes() if node.body.endswith("Batches.__getitem__")]
     assert [call.status for call in recording.calls() if call.node == node.id][:4] == ["ok", "ok", "ok", "error"]
     (found,) = [found for found in recording.findings() if found.node == node.id]
-    assert found.message.startswith("ValueError in Batches.__getitem__ at")
+    assert found.message.startswith("ValueError in Batches.__getitem__: once")
 
 
 def test_what_keras_takes_itself_is_stopped_paused_replaced_and_ended_as_any_call(tf):
@@ -266,4 +266,4 @@ def test_a_generator_whose_dataset_was_made_before_the_recording_is_shown(tf):
         assert len(list(data)) == 3
     ledger = str(recording.ledger())
     assert "numbers" in ledger, ledger
-    assert "(generator)" in ledger, ledger
+    assert "generator " in ledger, ledger

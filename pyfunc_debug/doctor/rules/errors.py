@@ -75,7 +75,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                 f"data{after}", fix, file, line, several(counts), evidence,
             )  # fmt: skip
             continue
-        evidence += _held(facts, kind, message)
+        evidence += _held(facts, kind, message, (file, line))
         passed, contrast = _others(facts, list(counts), first)
         evidence += (contrast,) if contrast else ()
         severity, after = _outcome(facts, kind)
@@ -89,10 +89,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _held(facts: Facts, kind: str, message: str) -> tuple[str, ...]:
+def _held(facts: Facts, kind: str, message: str, place: tuple[str | None, int | None]) -> tuple[str, ...]:
     """What the names in the failing line held, of the exception that reached the user."""
     for _, _, one in facts.notices["failed-line"]:
-        if one["error"][:_SAME] == f"{kind}: {message}"[:_SAME]:
+        if (one["file"], one["line"]) == place and one["error"][:_SAME] == f"{kind}: {message}"[:_SAME]:
             return (f"in line {one['line']}: " + ", ".join(f"{name} is {what}" for name, what in one["held"]),)
     return ()
 

@@ -21,12 +21,19 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, indent_of, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, root_is
 
 _TENSOR_GIVEN = re.compile(
     r"not (?:'?[\w.]*\.)?EagerTensor|Tensor is unhashable|(?:unhashable type: |type: <class )'?[\w.]*EagerTensor"
     r"|^tf\.Tensor\(b'"
 )
+_NAMED_FILE = re.compile(
+    r"\b(?:file|filename|filepath|path|paths|string|str|bytes)\b|'(?:read|seek)'|path-like|EagerTensor|std::string"
+)
+"""What readers of files say of a tensor: OpenCV, PIL, SciPy, pandas, SimpleITK, pydicom."""
+_OF_THE_MACHINE = ("FileNotFoundError", "OSError", "PermissionError", "IsADirectoryError", "UnicodeDecodeError")
+"""The file was looked for, or read."""
+_ANY_VALUE = {"print", "isinstance", "type", "len", "repr", "str", "id", "hash", "getattr", "hasattr"}
 _BYTES = re.compile(
     r"bytes-like object is required, not 'str'|can't concat str to bytes|first arg must be bytes|strings and bytes"
     r"|string pattern on a bytes-like|not \"?bytes\"?|bytes found|must be str, not bytes|type 'bytes'"
@@ -67,7 +74,10 @@ def printed(situation: Situation, spot: Spot) -> Explanation | None:
 def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
     """An eager tensor given to what takes text, or a key."""
     statement = spot.source.statement(spot.line)
-    if not _TENSOR_GIVEN.search(situation.message) or statement is None:
+    file_wanted = not _TENSOR_GIVEN.search(situation.message)
+    if statement is None or (
+        file_wanted and (situation.kind in _OF_THE_MACHINE or not _NAMED_FILE.search(situation.message))
+    ):
         return None
     hashed = "unhashable" in situation.message  # by a part of it, too: `set(tuple(words[:2]))`
     pieces: dict[ast.expr, str] = {}
@@ -81,14 +91,20 @@ def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
     if hashed and any(isinstance(one, ast.Name) and _is_tensor(one, spot) for one in keys):
         whole = ast.Tuple(keys, ast.Load())
     for one in ast.walk(whole):
-        places = [one.slice] if isinstance(one, ast.Subscript) else []
-        inside = one.args if isinstance(one, ast.Call) else [
-            part for place in places for part in (place.elts if isinstance(place, ast.Tuple) else [place])
-        ]  # fmt: skip
+        key = one.slice if isinstance(one, ast.Subscript) else None
+        inside = [] if key is None else key.elts if isinstance(key, ast.Tuple) else [key]
+        if isinstance(one, ast.Call) and not (file_wanted and _takes_tensors(one, spot)):
+            inside = [*one.args, *(given.value for given in one.keywords)]
         for part in [one] if hashed else inside:
-            if isinstance(part, ast.Name) and _is_tensor(part, spot):
+            if isinstance(part, ast.Name) and _is_tensor(part, spot) and (_is_text(spot, part.id) or not file_wanted):
                 pieces[part] = value_of(spot, part.id)
     return of_a_tensor(spot, pieces, "this line takes Python's own values. `.numpy()` gives its value, bytes for text.")
+
+
+def _takes_tensors(call: ast.Call, spot: Spot) -> bool:
+    """Whether a call is one of an op, or takes whatever it is given."""
+    name = dotted(call.func)
+    return name in _ANY_VALUE or (root_is(call.func, spot, "tensorflow") and ".keras." not in f".{name}.")
 
 
 def _is_tensor(node: ast.Name, spot: Spot) -> bool:

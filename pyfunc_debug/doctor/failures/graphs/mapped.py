@@ -42,23 +42,41 @@ def _map_fn(situation: Situation, match: re.Match[str]) -> Explanation | None:
     made, given = _NAMES.get(made, made), _NAMES.get(given, given)
     lines = {(node.site[0], node.site[1]) for node in user_nodes(situation) if node.site is not None}
     found = [
-        (file, call)
+        (file, call, declared)
         for file in dict.fromkeys([spot.file for spot in situation.spots] + [file for file, _ in lines])
         for call in ast.walk(read(file).tree)
         if isinstance(call, ast.Call) and dotted(call.func).endswith("map_fn")
-        and not {one.arg for one in call.keywords} & {"fn_output_signature", "dtype"}
+        and ((declared := _declared(call)) is None or _of_dtype(declared, given))
     ]  # fmt: skip
     if len(found) != 1:
         return None
-    file, call = found[0]
+    file, call, declared = found[0]
     source, tf = read(file), dotted(call.func).rpartition(".")[0] or "tf"
-    placed = source.replaced({call: source.with_argument(call, f"fn_output_signature={tf}.{made}")})
-    edit = edit_of(file, placed)
-    cause = (
-        f"tf.map_fn takes {given} for the dtype of the results, that of the elements, but its function returns {made}."
-    )
+    wrong = _of_dtype(declared, given) if declared is not None else None
+    if wrong is not None:
+        edit = edit_of(file, source.replaced({wrong: f"{tf}.{made}"}))
+        cause = f"tf.map_fn is told that its function returns {given}, but it returns {made}."
+    else:
+        placed = source.replaced({call: source.with_argument(call, f"fn_output_signature={tf}.{made}")})
+        edit = edit_of(file, placed)
+        cause = (
+            f"tf.map_fn takes {given} for the dtype of the results, that of the elements, but its function returns "
+            f"{made}."
+        )
     advice = "" if edit else f"Give it fn_output_signature={tf}.{made}."
     return Explanation("output-contract", file, call.lineno, cause, edit, advice)
+
+
+def _declared(call: ast.Call) -> ast.expr | None:
+    """What a map_fn is told of its function's results."""
+    return argument(call, 2, "dtype") or argument(call, 7, "fn_output_signature")
+
+
+def _of_dtype(declared: ast.expr, dtype: str) -> ast.expr | None:
+    """The one part of a declaration that is a dtype."""
+    parts = declared.elts if isinstance(declared, (ast.Tuple, ast.List)) else [declared]
+    found = [one for one in parts if isinstance(one, ast.Attribute) and one.attr == dtype]
+    return found[0] if len(found) == 1 else None
 
 
 def _one_of_several(situation: Situation) -> Explanation | None:

@@ -24,7 +24,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
 
 RULE = "mixed-dtypes"
 _TWO = re.compile(r"must have the same dtype, got tf\.(\w+) != tf\.(\w+)")
-_OPERANDS = re.compile(r"Input 'y' of '\w+' Op has type (\w+) that does not match type (\w+) of argument 'x'")
+_OPERANDS = re.compile(r"Input '[yb]' of '\w+' Op has type (\w+) that does not match type (\w+) of argument '[xa]'")
 _LISTED = re.compile(r"have types \[([\w, ]+)\] that don't all match")
 _NUMBER = re.compile(
     r"Expected (\w*int\d+)(?: passed to parameter '\w+' of op '\w+', got|, but got) (-?[\d.e+-]+) of type 'float'"
@@ -37,6 +37,8 @@ _WHOLE_STEP = re.compile(
 _WIDTHS = ("float16", "bfloat16", "float32", "float64")
 _WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 _TWO_TENSORS = ("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "mod", "truediv", "atan2")
+_PRODUCTS = ("matmul", "tensordot", "matvec")
+"""Ops of two tensors: NumPy's functions of these names take any dtypes."""
 _BOOL = re.compile(r"DataType bool not in list of allowed values")
 _REDUCE = ("reduce_mean", "reduce_sum", "mean", "sum")
 _COMPARE = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or")
@@ -208,8 +210,11 @@ def _quotient(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation 
 
 
 def _sides(statement: ast.stmt) -> list[ast.expr]:
-    """What the statement's operations take: `total` and `x` of `total += x`."""
+    """What the statement's operations take: `total` and `x` of `total += x`, `a` and `b` of `tf.matmul(a, b)`."""
     added = [statement.target, statement.value] if isinstance(statement, ast.AugAssign) else []
+    for one in calls(statement):
+        if dotted(one.func).rpartition(".")[2] in _PRODUCTS:
+            added += one.args[:2]
     return added + [side for one in ast.walk(statement) if isinstance(one, ast.BinOp) for side in (one.left, one.right)]
 
 

@@ -48,17 +48,13 @@ def explain(situation: Situation) -> Explanation | None:
     if late is not None:
         return late
     code = short(spot.source.text(statement).split("\n")[0], 36)
-    cause = (
-        f"`{code}` makes variables at each trace of {function.name}. TensorFlow traces it twice, and only "
-        "the first trace "
-        "may make them."
-    )
+    cause = f"`{code}` makes variables at each trace of {function.name}, and only the first trace may."
     restart = _restarted(spot, function, statement)
     edit = None if restart is None else _lifted(spot, function, statement, restart) or _once(spot, statement, restart)
     if restart and edit is not None:
         cause += (
-            f" Eager code makes one in each call: `{restart}` begins with its value again. Leave that out if it is to "
-            "keep its value from call to call."
+            f" Each call begins with `{restart}`, as eager code does: leave that out if it is to keep its value from "
+            "call to call."
         )
     in_class = isinstance(spot.source.parent(function), ast.ClassDef)
     target = "__init__" if "self." in code else f"a line above {function.name}"

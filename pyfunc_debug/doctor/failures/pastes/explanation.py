@@ -16,7 +16,7 @@ _LINES = 6
 """Without the user's own lines that a paste only indents."""
 _HEAD = 4
 """Lines of the cause that are kept above a longer paste."""
-_SENTENCES = re.compile(r"(?<=[a-z`)\]]\.) (?=[A-Z])")
+_SENTENCES = re.compile(r"(?<=[a-z`)\]]\.) (?=[A-Z`])")
 """Between two sentences of a cause."""
 _INSTRUCTION = re.compile(r"(Replace .+ by|Put above .+):")
 _PLACE = re.compile(r"^(?:Replace (?:lines )?|Put above )(.+?):(\d+)(?: to (\d+))?(?: by)?:$", re.MULTILINE)
@@ -115,10 +115,12 @@ class Explanation:
         tail = textwrap.wrap(
             self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
         )  # fmt: skip
+        above = len(tail) + (self.edit is not None)  # of the paste itself
         tail += [] if self.edit is None else [f"  {self.edit.instruction()}", *self.edit.lines]
         first, *others = _SENTENCES.split(self.cause)
         lines = [*self._head(first), *(line for one in others for line in _wrapped(one))]
-        if len(lines) + len(tail) <= _LINES or len(lines) <= _HEAD:  # each sentence on a line of its own
+        whole = len(lines) + len(tail) <= _LINES or len(lines) <= _HEAD
+        if whole and len(lines) + above <= _LINES:  # each sentence on a line of its own
             return "\n".join([*lines, *tail])
         room = max(_LINES - len(tail), _HEAD)
         cause = self.cause

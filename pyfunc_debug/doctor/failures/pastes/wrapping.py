@@ -264,6 +264,18 @@ def values_of(node: ast.expr, spot: Spot, inputs: list[str]) -> str:
                 return one
             return ast.parse(as_python(one.id, spot, node), mode="eval").body
 
+        def visit_Subscript(self, one: ast.Subscript) -> ast.AST:
+            text = isinstance(one.value, ast.Name) and one.value.id in inputs and _is_list_of_texts(one.value.id)
+            whole = one.slice.operand if isinstance(one.slice, ast.UnaryOp) else one.slice
+            new = self.generic_visit(one)
+            if not text or type(getattr(whole, "value", None)) is not int:
+                return new
+            return ast.parse(f"{ast.unparse(new)}.decode()", mode="eval").body
+
+    def _is_list_of_texts(name: str) -> bool:
+        value = spot.value(name)
+        return dtype_of(value) == "string" and len(shape_of(value) or ()) == 1 and not means_bytes(node, spot)
+
     return ast.unparse(ast.fix_missing_locations(Values().visit(copy.deepcopy(node))))
 
 
@@ -476,7 +488,18 @@ def value_here(spot: Spot, statement: ast.stmt) -> ast.expr | None:
         wanted = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
         if wanted and all(name in spot.variables for name in wanted):
             return function.body
-    return value_of(statement)
+    value = value_of(statement)
+    return value if value is None else _appended(value, spot) or value
+
+
+def _appended(value: ast.expr, spot: Spot) -> ast.expr | None:
+    """What `words.append(...)` is given, of a list that the function itself makes: the list stays Python's."""
+    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "append"
+    owner = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
+    if not made or not isinstance(value, ast.Call) or not isinstance(owner, ast.Name) or len(value.args) != 1:
+        return None
+    own = type(spot.variables.get(owner.id)) is list and spot.function is not None
+    return value.args[0] if own and owner.id not in parameters(spot.function) else None  # type: ignore[arg-type]
 
 
 def _needing_values(value: ast.expr, spot: Spot) -> ast.expr:

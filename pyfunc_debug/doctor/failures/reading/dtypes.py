@@ -31,6 +31,8 @@ _IMAGES = {"imread", "imdecode"}
 _WHOLE = {"len", "index", "int", "argmax", "argmin", "argsort", "count_nonzero", "bincount", "ord", "hash"}
 
 
+_SPECTRA = {"stft", "rfft", "rfft2d", "rfft3d"}
+"""Ops that make complex numbers of real ones."""
 _DRAWN = {"choice", "permutation", "randint"}
 
 
@@ -186,10 +188,17 @@ class Guess:
                 else "float32"
             )
         if root_is(node.func, self._spot, "tensorflow"):
-            return found
+            return self._op(name, [one for one in operands if not isinstance(one, ast.Constant)] or operands)
         layer = lookup(node.func, self._spot)
         computed = getattr(layer, "compute_dtype", None) if callable(layer) else None
         return computed if isinstance(computed, str) else self._own(name)
+
+    def _op(self, name: str, operands: list[ast.expr]) -> str | None:
+        """What an op gives: mostly the dtype of its tensors, and never that of a size or an axis beside them."""
+        found = next((dtype for dtype in map(self._of, operands) if dtype is not None), None)
+        if name in _SPECTRA:
+            return {"float32": "complex64", "float64": "complex128"}.get(found or "")
+        return found
 
     def _own(self, name: str) -> str | None:
         """What the one function of this name in the user's file returns."""
