@@ -256,6 +256,8 @@ class NotConverted:
       kind: Name of its type.
       shape, dtype, ragged_rank: Of a RaggedTensor or SparseTensor; None for others.
       position: Of that one, where a list or tuple was returned.
+      parts: Of a dict its keys, sorted, each with the dtype of its value, or "float" of Python's; empty where one is
+        not known.
     """
 
     kind: str
@@ -263,6 +265,7 @@ class NotConverted:
     dtype: str | None = None
     ragged_rank: int | None = None
     position: int = 0
+    parts: tuple[tuple[str, str], ...] = ()
 
 
 class Taken(NamedTuple):

@@ -176,13 +176,31 @@ def _not_converted(value: Any, error: Exception) -> None:
     try:
         items = value[:_ITEMS] if isinstance(value, (list, tuple)) else [value]
         position, odd = next(((at, one) for at, one in enumerate(items) if _composite(one)), (0, None))
-        found = NotConverted(type(value).__name__)
+        found = NotConverted(type(value).__name__, parts=_parts(value) if isinstance(value, dict) else ())
         if odd is not None:
             rank = getattr(odd, "ragged_rank", None)
             found = NotConverted(type(odd).__name__, tuple(odd.shape.as_list()), odd.dtype.name, rank, position)
         error.pyfunc_returned = found  # type: ignore[attr-defined]
     except Exception:  # an exception that takes no attributes, a shape that is not known
         return
+
+
+def _parts(value: dict[Any, Any]) -> tuple[tuple[str, str], ...]:
+    """The keys of a dict and the dtypes of its values: tensors, arrays, numbers or text. Empty where one is none."""
+    if len(value) > _ITEMS or not all(type(key) is str for key in value):
+        return ()
+    found = []
+    for key in sorted(value):
+        kind, dtype = type(value[key]), getattr(value[key], "dtype", None)
+        name = _PLAIN.get(kind, "") if dtype is None else str(getattr(dtype, "name", dtype))
+        if not name or name.startswith(("object", "str", "bytes")):
+            return ()
+        found.append((key, name))
+    return tuple(found)
+
+
+_PLAIN = {bool: "bool", int: "int64", float: "float", str: "string", bytes: "string"}
+"""The dtypes that hold Python's own values; a float is float32 to TensorFlow, and float64 to NumPy."""
 
 
 def _composite(value: Any) -> bool:

@@ -1403,6 +1403,45 @@ def a_weight_as_the_scale_of_a_method():
     list(weighted.map(Scaler().scaled))
 
 
+@triggers("structure", says="lands in num_samples=3", pastes=True)
+def a_class_that_makes_as_many_as_the_element():
+    class Made(tf.data.Dataset):  # TensorFlow's guide to the performance of tf.data has it, tensorflow#40838
+        @staticmethod
+        def _generator(num_samples):
+            for index in range(num_samples):
+                yield (index,)
+
+        def __new__(cls, num_samples=3):
+            spec = tf.TensorSpec(shape=(1,), dtype=tf.int64)
+            return tf.data.Dataset.from_generator(cls._generator, output_signature=spec, args=(num_samples,))
+
+    list(tf.data.Dataset.range(2).interleave(Made))
+
+
+@triggers("structure", says="lands in n_rows=4", pastes=True)
+def a_function_that_makes_as_many_as_the_element():
+    def made(n_rows=4, start=0):
+        return tf.data.Dataset.range(n_rows).map(lambda x: tf.numpy_function(lambda a: a + 1, [x + start], tf.int64))
+
+    list(tf.data.Dataset.range(3).flat_map(made))
+
+
+@near("structure")
+def an_element_with_a_default():
+    def doubled(x=1, by=2):
+        return tf.numpy_function(lambda a, b: a * b, [x, tf.constant(by, tf.int64)], tf.int64)
+
+    list(tf.data.Dataset.range(3).map(doubled))
+
+
+@near("structure")
+def a_size_without_a_default():
+    def rows(size, by=2):
+        return tf.data.Dataset.range(size * by).map(lambda x: tf.numpy_function(lambda a: a + 1, [x], tf.int64))
+
+    list(tf.data.Dataset.range(3).flat_map(rows))
+
+
 @near("structure")
 def a_label_with_a_default():
     def pair(x, label=0, name=""):

@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.failures.bodies import (
     unknown_shape,
 )
 from pyfunc_debug.doctor.failures.datasets import (
+    batched_images,
     batched_input,
     batches,
     elements,
@@ -24,7 +25,9 @@ from pyfunc_debug.doctor.failures.datasets import (
     landed,
     map_arguments,
     object_arrays,
+    other_ranks,
     squeezed,
+    text_arguments,
     unbatched,
     unknown_length,
 )
@@ -152,7 +155,9 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     captured.explain,
     feature_specs.explain,
     batched_input.explain,
+    batched_images.explain,
     body_values.explain,
+    text_arguments.explain,
     ragged_rows.explain,
     batches.explain,
     stacked.explain,
@@ -189,6 +194,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     foreign_code.elsewhere,
     autograph.explain,
     whole_functions.explain,
+    other_ranks.explain,
     landed.at_last,
 )
 

@@ -23,7 +23,10 @@ from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, indent_of, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, root_is
 
-_TENSOR_GIVEN = re.compile(r"not (?:'?[\w.]*\.)?EagerTensor|Tensor is unhashable|unhashable type: '?[\w.]*EagerTensor")
+_TENSOR_GIVEN = re.compile(
+    r"not (?:'?[\w.]*\.)?EagerTensor|Tensor is unhashable|(?:unhashable type: |type: <class )'?[\w.]*EagerTensor"
+    r"|^tf\.Tensor\(b'"
+)
 _NAMED_FILE = re.compile(
     r"\b(?:file|filename|filepath|path|paths|string|str|bytes)\b|'(?:read|seek)'|path-like|EagerTensor|std::string"
 )
@@ -35,7 +38,8 @@ _BYTES = re.compile(
     r"bytes-like object is required, not 'str'|can't concat str to bytes|first arg must be bytes|strings and bytes"
     r"|string pattern on a bytes-like|not \"?bytes\"?|bytes found|must be str, not bytes|type 'bytes'"
     r"|expected .*str.*, got b'"
-    r"|argument should be a bytes-like|str, not <class 'bytes'>|sep must be (?:None or )?a? ?string|'bytes' object"
+    r"|argument should be a bytes-like|(?:str, not|got) <class 'bytes'>|sep must be (?:None or )?a? ?string"
+    r"|'bytes' object"
 )
 _IN_ARRAY = re.compile(r"ndarray|path-like|filename|must be str|should be string|expected str|a string")
 _NOT_LISTED = re.compile(r"^b['\"].*['\"] is not in (?:list|tuple|deque)")
@@ -87,7 +91,8 @@ def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
     if hashed and any(isinstance(one, ast.Name) and _is_tensor(one, spot) for one in keys):
         whole = ast.Tuple(keys, ast.Load())
     for one in ast.walk(whole):
-        inside = [one.slice] if isinstance(one, ast.Subscript) else []
+        key = one.slice if isinstance(one, ast.Subscript) else None
+        inside = [] if key is None else key.elts if isinstance(key, ast.Tuple) else [key]
         if isinstance(one, ast.Call) and not (file_wanted and _takes_tensors(one, spot)):
             inside = [*one.args, *(given.value for given in one.keywords)]
         for part in [one] if hashed else inside:

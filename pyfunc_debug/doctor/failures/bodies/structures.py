@@ -265,7 +265,7 @@ def _returned(situation: Situation) -> Explanation | None:
     name = (found["full"] or found["short"] or found["numpy"]).rpartition(".")[2] if found is not None else ""
     if name in ("NoneType", "ndarray", "str", "int", "float", "module"):
         return None
-    return _flattened(node, situation, call, spot, name)
+    return _flattened(node, situation, call, spot, name, returned.parts if returned is not None else ())
 
 
 def _of_frames(situation: Situation) -> NotConverted | None:
@@ -377,7 +377,9 @@ def _no_structure(node: Node, call: ast.Call, spot: Spot, kind: str, called: str
     return words
 
 
-def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
+def _flattened(
+    node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str, parts: tuple[tuple[str, str], ...]
+) -> Explanation | None:
     function, tout, declared = argument(call, 0, "func"), argument(call, 2, "Tout"), None
     if function is None:
         return None
@@ -386,7 +388,10 @@ def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kin
     if kind in ("dict", "OrderedDict", "defaultdict"):
         new = f"lambda *x: (lambda out: [out[key] for key in sorted(out)])({called}(*x))"
         order = "in the order of its sorted keys"
-        declared = _dtypes_of_dict(node, situation)
+        floats = "float32" if node.kind == "py_function" else "float64"
+        tf = alias(spot, "tensorflow")
+        declared = [f"{tf}.{floats if dtype == 'float' else dtype}" for _, dtype in parts]
+        declared = declared or _dtypes_of_dict(node, situation) or []
     elif kind in ("ShouldUseWrapper", "TensorArray", "_EagerTensorArray"):
         cause = f"{_begin(node)} returned a TensorArray, which no op has for an output: its parts as one tensor can be."
         return _edited(spot, call, {function: f"lambda *x: {called}(*x).stack()"}, cause)
@@ -402,9 +407,22 @@ def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kin
         f"({', '.join(node.tout[:3])}): a body returns a flat list. Give the values, {order}."
     )
     pieces: dict[ast.expr, str] = {function: new}
-    if declared is not None and tout is not None and len(declared) != len(node.tout):
+    listed = isinstance(tout, (ast.List, ast.Tuple))
+    if declared == [] and not listed:  # of one dtype, TensorFlow would keep the first value and drop the others
+        return Explanation(
+            RULE, spot.file, spot.line, cause, None, f"Make Tout a list of dtypes, one for each key of the {kind}."
+        )
+    if declared and tout is not None and (len(declared) != len(node.tout) or not listed):
         pieces[tout] = f"[{', '.join(declared)}]"
         cause = cause.removesuffix(".") + ", and their dtypes."
+        inp = argument(call, 1, "inp")
+        if parts and inp is not None and len(call.args) + len(call.keywords) == 3:
+            keys = ", ".join(f'"{key}"' for key, _ in parts)
+            node_call = f"{dotted(call.func)}({new}, {spot.source.text(inp)}, {pieces[tout]})"
+            pieces = {call: f"dict(zip([{keys}], {node_call}))"}
+            cause = (
+                cause.removesuffix(", and their dtypes.") + ", and their dtypes, and make a dict of them in the graph."
+            )
     return _edited(spot, call, pieces, cause)
 
 

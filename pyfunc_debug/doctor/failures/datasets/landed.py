@@ -26,6 +26,10 @@ _DATA = re.compile(
     re.I,
 )
 """Names of parameters that a part of an element is meant for, also where they have a default."""
+_OWN = re.compile(r"^(?:num|n)_|(?:^|_)(?:size|samples|batch|seed|steps|epochs)$", re.I)
+"""Names of parameters that say how much is made: as the first one with a default they are not for an element."""
+_CLASS = "Dataset_{}_class"
+"""How a trace is named whose function is a class."""
 _KINDS = {"str": ("string",), "bool": ("bool",), "int": ("int", "uint"), "float": ("float", "bfloat", "half")}
 
 
@@ -62,6 +66,8 @@ class Landing:
     def cause(self) -> str:
         """What happens, in two sentences."""
         called = "the lambda" if isinstance(self.given, ast.Lambda) else dotted(self.given).rpartition(".")[2]
+        if not self.place:
+            return f"Dataset.{self.method} calls {called} with the element, which lands in {self.name}={self.default}."
         first = f"the {('second', 'third', 'fourth', 'fifth')[self.place - 1]} one" if self.place < 5 else "one"
         return (
             f"Dataset.{self.method} calls {called} with {self.parts} arguments, one for each component of the "
@@ -84,8 +90,8 @@ class Landing:
                 isinstance(one, ast.Call) and dotted(one.func).endswith(".fit") for one in ast.walk(self.source.tree)
             ):
                 whole = {"map": f"({made}, *others)", "filter": made}
-                made = whole.get(self.method, f"{made}.map(lambda *row: (*row, *others))")
-            new = f"lambda {kept}, *others: {made}"
+                made = whole.get(self.method, f"{made}.map(lambda *row: (*row, *others))") if self.place else made
+            new = f"lambda {kept}, *others: {made}" if kept else f"lambda *others: {made}"
         found = self.source.replaced({self.given: new})
         return edit_of(self.file, found)
 
@@ -142,6 +148,8 @@ def landings(rows: Query, text: Callable[[str], Source] = read) -> Iterator[Land
         "WHERE f.kind = 'tf.data' AND f.origin = 'user' ORDER BY t.id"
     ):
         method = _METHOD.search(name or "")
+        if method is not None and file is None and _CLASS.format(method[1]) in name:
+            yield from _of_classes(rows, text, method[1])
         if file is None or line is None or (file, line) in seen or method is None:
             continue
         seen.add((file, line))
@@ -157,6 +165,33 @@ def landings(rows: Query, text: Callable[[str], Source] = read) -> Iterator[Land
             yield from _of(file, source, function, method[1], [kinds.get(at, "") for at in range(len(kinds))])
 
 
+def _of_classes(rows: Query, text: Callable[[str], Source], method: str) -> Iterator[Landing]:
+    """A class in the place of a function, `interleave(Made)`, whose first parameter is not for an element."""
+    for (file,) in rows("SELECT file FROM source"):
+        source = text(file)
+        for call in ast.walk(source.tree):
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != method:
+                continue
+            made = [
+                part for one in ast.walk(source.tree)
+                if isinstance(one, ast.ClassDef) and call.args and one.name == dotted(call.args[0])
+                for part in one.body if isinstance(part, ast.FunctionDef) and part.name in ("__new__", "__init__")
+            ]  # fmt: skip
+            if len(made) == 1:
+                yield from _first(file, source, made[0], call)
+
+
+def _first(file: str, source: Source, function: Function, call: ast.Call) -> Iterator[Landing]:
+    """Where the element lands in the first parameter, which has a default and says how much is made."""
+    listed, defaults = [one for one in parameters(function) if one not in ("cls", "self")], function.args.defaults
+    if not listed or len(defaults) != len(listed) or not _OWN.search(listed[0]):
+        return
+    if isinstance(defaults[0], ast.Constant) and defaults[0].value is not None and isinstance(call.func, ast.Attribute):
+        yield Landing(
+            file, source, call, call.args[0], function, call.func.attr, listed[0], 0, source.text(defaults[0]), 1, False
+        )
+
+
 def _decorated(function: Function) -> int:
     return min([function.lineno, *(int(one.lineno) for one in getattr(function, "decorator_list", ()))])
 
@@ -164,6 +199,9 @@ def _decorated(function: Function) -> int:
 def _of(file: str, source: Source, function: Function, method: str, kinds: list[str]) -> Iterator[Landing]:
     listed, defaults = parameters(function), function.args.defaults
     first = len(listed) - len(defaults)
+    given = [one for one in ast.walk(source.tree) if isinstance(one, ast.Call) and _gives(one, function, method)]
+    if len(given) == 1 and kinds and not first:
+        yield from _first(file, source, function, given[0])
     for place in range(max(first, 1), min(len(kinds), len(listed))):
         default = defaults[place - first]
         if (isinstance(default, ast.Constant) and default.value is None) or _DATA.search(listed[place]):

@@ -30,6 +30,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, is_keras, shape_
 _VALUE = re.compile(
     r"'?(?:SymbolicTensor|Tensor|KerasTensor)'? object has no attribute '(?P<attribute>\w+)'"
     r"|Cannot evaluate tensor using `eval\(\)`"
+    r"|Cannot use the given session to evaluate tensor"
     r"|must feed a value for placeholder tensor"
     r"|Cannot convert a symbolic (?:tf\.)?(?:Keras )?\w+.* to a [Nn]um[Pp]y array"
     r"|A KerasTensor is symbolic"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
@@ -40,12 +40,14 @@ class _Maker:
       function: Its definition.
       verb: "returns" or "yields".
       values: What it returns or yields, each statement once.
+      inputs: How many inputs the model has; 0 where that is not known.
     """
 
     spot: Spot
     function: ast.FunctionDef
     verb: str
     values: tuple[ast.expr, ...]
+    inputs: int = 0
 
     @property
     def source(self) -> Source:
@@ -86,7 +88,8 @@ def explain(situation: Situation) -> Explanation | None:
             maker = _maker(given, spot) if given is not None else None
             if maker is None or tell is None or (tell in _AT_FIRST and _had_batches(maker, situation)):
                 continue
-            found = tell(maker, text, call)
+            model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+            found = tell(replace(maker, inputs=len(getattr(model, "inputs", None) or ())), text, call)
             if found is not None:
                 return found
     return None
@@ -183,13 +186,29 @@ def _part(value: ast.expr, maker: _Maker) -> str | None:
     return f"{alias(maker.spot, 'numpy')}.array({text})" if python else None
 
 
-def _grown(name: str, maker: _Maker) -> bool:
-    """Whether a function appends to one of its lists."""
-    return any(
-        isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _GROWS
+def _grown(name: str, maker: _Maker) -> list[ast.Call]:
+    """The calls with which a function appends to one of its lists."""
+    return [
+        one for one in own_nodes(maker.function)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _GROWS
         and ast.unparse(one.func.value) == name
-        for one in own_nodes(maker.function)
-    )  # fmt: skip
+    ]  # fmt: skip
+
+
+def _by_input(maker: _Maker) -> dict[ast.expr, str]:
+    """A list of rows, each with one array of every input of the model, as one array of each input."""
+    pieces: dict[ast.expr, str] = {}
+    for value in maker.values:
+        given = value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
+        rows = _grown(given.id, maker) if isinstance(given, ast.Name) else []
+        sizes = {
+            len(one.args[0].elts) if isinstance(one.args[0], (ast.List, ast.Tuple)) else 0
+            for one in rows if len(one.args) == 1 and isinstance(one.func, ast.Attribute) and one.func.attr == "append"
+        }  # fmt: skip
+        if maker.inputs > 1 and sizes == {maker.inputs}:
+            arrays = f"{alias(maker.spot, 'numpy')}.array(one) for one in zip(*{maker.source.text(given)})"
+            pieces[given] = f"tuple({arrays})" if given is not value else f"(tuple({arrays}),)"
+    return pieces
 
 
 def _lists_inside(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
@@ -199,6 +218,7 @@ def _lists_inside(maker: _Maker, text: str, call: ast.Call) -> Explanation | Non
         whole = maker.made(value)
         if isinstance(whole, (ast.Tuple, ast.List)):
             pieces |= {one: new for one in whole.elts if (new := _part(one, maker)) is not None}
+    pieces |= _by_input(maker)
     if not pieces:
         return None
     arrays = [one for one in pieces.values() if ".array(" in one and not one.startswith("(")]
@@ -259,6 +279,8 @@ def _numbers(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
     if single:
         np = alias(maker.spot, "numpy")
         pieces = {one: f"{np}.array([{maker.source.text(one)}])" for one in parts}
+    else:
+        pieces |= _by_input(maker)
     shown = short(found[1], 20) if found is not None else "a number"
     cause = f"{maker.name} {maker.verb} numbers ({shown}) where a batch has arrays. "
     cause += (

@@ -99,6 +99,8 @@ def as_python(situation: Situation, traced: int | None = None) -> wrapping.Wrap 
     inside = [one.function for one in situation.spots[index:]]
     if any(one is not None and wrapping.is_graph(one) for one in inside[1:]):
         return None  # it is traced wherever it is called
+    if wrapping.fails_with_values(situation, situation.spots[index:]):
+        return None
     row = _rows(given, function, spec, inside, outer, spot)
     if row is None:
         return None

@@ -10,12 +10,13 @@ from pyfunc_debug.doctor.failures.graphs import checks, kept_by_python, kept_lis
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled_function, given, is_loss
 from pyfunc_debug.doctor.failures.ops import known_losses, row_loops
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops, rest_as_ops, whole_as_ops, writes_parts
-from pyfunc_debug.doctor.failures.pastes import control_flow, wrapping
+from pyfunc_debug.doctor.failures.pastes import control_flow, keyed, wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import as_python, best
 from pyfunc_debug.doctor.failures.pastes.body_of_lines import body_of_lines
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.pastes.printed import quoted, shown
 from pyfunc_debug.doctor.failures.pastes.tried_ops import is_near
+from pyfunc_debug.doctor.failures.reading import array_keys
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, root_is, shape_of, symbolic_parts
@@ -24,6 +25,10 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, root_is, 
 def value_fix(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, attribute: str | None
 ) -> tuple[Edit | None, bool]:
+    evaluated = _evaluated(value, spot) if value is not None and _in_dataset(situation) else None
+    if evaluated is not None:
+        new = f"{spot.source.text(evaluated.func.value)}.numpy()"  # type: ignore[attr-defined]
+        return wrapping.replace_expression(spot, evaluated, new), True
     checked = checks.as_op(spot, statement)
     if checked is not None:
         return checked, True
@@ -40,6 +45,10 @@ def value_fix(
         return None, True
     if attribute in _ASSIGNS:
         return _not_rebound(spot), True
+    asked = array_keys.asked(situation, spot, value)
+    if asked is not None:
+        each = keyed.of_each(spot, asked)
+        return (None, True) if each is None else (each.edit, each.sure)
     sized = known_sizes.in_place(spot, value)
     if sized is not None:
         return sized, True
@@ -53,8 +62,7 @@ def value_fix(
     if noted is not None:
         return noted, True
     function = spot.function
-    by = wrapping.entry(situation)[1]
-    in_data = by == "tf.data"
+    by, in_data = wrapping.entry(situation)[1], _in_dataset(situation)
     rows = row_loops.mapped(spot, statement) if isinstance(statement, ast.For) and not in_data else None
     if rows is not None:
         return rows, True
@@ -97,6 +105,17 @@ def value_fix(
             return _with_the_rest(situation, spot, value, ops, ops in targets), True
     wrap = best(situation)
     return (wrap.edit, wrap.sure) if wrap is not None else lines or (None, True)
+
+
+def _in_dataset(situation: Situation) -> bool:
+    """Whether tf.data traced the function."""
+    return wrapping.entry(situation)[1] == "tf.data"
+
+
+def _evaluated(value: ast.expr, spot: Spot) -> ast.Call | None:
+    """`x.eval(session=sess)` of an expression: no session has the values of a Dataset's elements."""
+    found = [one for one in calls(value) if wrapping.asks_a_session(one) and symbolic_parts(one.func, spot)]
+    return found[0] if len(found) == 1 else None
 
 
 _SAME = re.compile(r"\s*(\w+) = \1(?:\s*#.*)?")

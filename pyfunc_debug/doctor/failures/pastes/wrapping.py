@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import copy
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor.failures.graphs import into_variables
+from pyfunc_debug.doctor.failures.pastes import array_calls
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
-from pyfunc_debug.doctor.failures.reading import shapes
+from pyfunc_debug.doctor.failures.reading import array_keys, shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.reading.made_values import made_dtype, made_shape, made_value
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -100,7 +102,7 @@ def mapped_function(situation: Situation, traced: int | None = None) -> Wrap | N
     function = spot.function
     if found is None or function is None or found[1].func.attr not in _ELEMENTS:  # type: ignore[attr-defined]
         return None
-    if is_graph(function):
+    if is_graph(function) or fails_with_values(situation, situation.spots[index:]):
         return None
     outer, call, given = found
     inputs = parameters(function)
@@ -190,6 +192,30 @@ def is_graph(function: Function) -> bool:
         dotted(one.func if isinstance(one, ast.Call) else one).rpartition(".")[2] == "function"
         for one in getattr(function, "decorator_list", [])
     )
+
+
+def fails_with_values(situation: Situation, inside: Sequence[Spot]) -> bool:
+    """Whether a function fails as Python with values, too.
+
+    It asks for a value as TensorFlow 1 does, its ops make tensors for a library of arrays, or a dict is asked for a
+    tensor of several places.
+    """
+    for spot in inside:
+        function, statement = spot.function, spot.source.statement(spot.line)
+        if function is not None and (
+            any(map(asks_a_session, calls(function))) or array_calls.given_tensors(function, spot)
+        ):
+            return True
+        value = value_here(spot, statement) if statement is not None else None
+        if value is not None and array_keys.asked(situation, spot, value) is not None:
+            return True
+    return False
+
+
+def asks_a_session(call: ast.Call) -> bool:
+    """Whether a call asks for a value as TensorFlow 1 does, `x.eval(session=sess)`: no eager tensor has it."""
+    named = {one.arg for one in call.keywords}
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "eval" and not call.args and named <= {"session"}
 
 
 def _tensors(value: object) -> bool:
@@ -347,7 +373,8 @@ def expression(situation: Situation) -> Wrap | None:
     strings = [name for name in inputs if dtype_of(spot.value(name)) == "string"]
     inner = values_of(part, spot, strings) if strings else spot.source.text(part)
     keys = "unhashable" in situation.message
-    if (isinstance(part, ast.Subscript) or of_arrays is not None or keys) and not strings:
+    arrays = any(array_calls.takes_arrays(one, spot) for one in calls(part))
+    if (isinstance(part, ast.Subscript) or of_arrays is not None or keys or arrays) and not strings:
         inner = values_of(part, spot, inputs)
     parts = _unpacked(statement, part, made)
     if parts is not None:
@@ -357,7 +384,12 @@ def expression(situation: Situation) -> Wrap | None:
             return None
     elif isinstance(made, (list, tuple)):  # for one dtype, a py_function takes the first of a list, drops the rest
         inner = f"{tf}.constant({inner})"
+    if arrays and dtype is None and tout == f"{tf}.float32":  # such libraries give what they are given
+        tout = f"{tf}.{dtype_of(next(iter(symbolic_parts(part, spot).values())))}"
     new = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
+    kept = array_calls.keeps_shape(part)
+    if kept is not None:
+        new = f"{tf}.ensure_shape({new}, {spot.source.text(kept)}.shape)"
     into = into_variables.of(part, spot)
     if into is not None:  # an assignment has no gradient
         tout = dtype or f"{tf}.{into.dtype}"
