@@ -325,7 +325,7 @@ class LiveRecording(Recording):
             from pyfunc_debug.doctor.failures.reading.failed_line import held
 
             asked = error, self._interception.user_line, lambda *query: self._reader.rows(*query)
-            stopped = error.__context__ if isinstance(error, SystemError) else error  # an interrupt that TensorFlow lost
+            stopped = error.__context__ if isinstance(error, SystemError) else error  # TensorFlow lost an interrupt
             if isinstance(stopped, KeyboardInterrupt):
                 explanation = endless_traces.interrupted(stopped, self._interception.user_line)
                 if explanation is None or self._going_on:  # that was said, perhaps of a line further in
