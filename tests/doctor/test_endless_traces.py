@@ -163,6 +163,16 @@ def test_it_is_told_to_who_interrupts_it(progress, tmp_path):
     assert recording.findings(select=["autograph"])
 
 
+def test_it_is_told_where_tensorflow_loses_the_interrupt(progress, tmp_path):
+    path = tmp_path / "program.py"
+    called = (
+        "try:\n    train(ds)\nexcept KeyboardInterrupt:\n    raise SystemError('bad argument to internal function')\n"
+    )
+    path.write_text((HEAD + LOOP.format("tqdm(data, limit=60)")).replace("out = float(train(ds))\n", called))
+    printed, _ = interrupted(path)
+    assert "`for ... in tqdm(data, limit=60)` is a loop of Python's" in " ".join(printed.split())
+
+
 @pytest.mark.parametrize("program", [LOOP.format("tqdm(data, limit=9)"), BOUNDED])
 def test_a_loop_that_was_meant_to_be_unrolled_is_not_told(program, progress, tmp_path):
     path = tmp_path / "program.py"
