@@ -165,9 +165,7 @@ def test_it_is_told_to_who_interrupts_it(progress, tmp_path):
 
 def test_it_is_told_where_tensorflow_loses_the_interrupt(progress, tmp_path):
     path = tmp_path / "program.py"
-    called = (
-        "try:\n    train(ds)\nexcept KeyboardInterrupt:\n    raise SystemError('bad argument to internal function')\n"
-    )
+    called = "try:\n    train(ds)\nexcept KeyboardInterrupt:\n    raise SystemError('lost')\n"
     path.write_text((HEAD + LOOP.format("tqdm(data, limit=60)")).replace("out = float(train(ds))\n", called))
     printed, _ = interrupted(path)
     assert "`for ... in tqdm(data, limit=60)` is a loop of Python's" in " ".join(printed.split())
