@@ -77,6 +77,7 @@ def test_a_killed_program_leaves_one_file_and_says_what_it_did(folder, number, e
 def test_a_closed_terminal_leaves_one_file_too(folder):
     program, terminal = pty.fork()
     if not program:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup pytest` ignores it, and a child inherits that
         os.chdir(folder)
         os.execv(COMMAND[0], COMMAND)
     wait_for((folder / "traces").exists)

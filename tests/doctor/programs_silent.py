@@ -1852,6 +1852,15 @@ def a_text_in_a_body():
     step(tf.constant(1))
 
 
+@near("symbol-in-text")
+def a_text_of_ops():
+    @tf.function
+    def step(x):
+        return tf.strings.join(["class_", tf.strings.as_string(x)]), tf.strings.format("{}", x)
+
+    step(tf.constant(1))
+
+
 # -- untaped: some of several ------------------------------------------------------------------------------------------
 
 
