@@ -63,11 +63,12 @@ def test_a_killed_program_leaves_one_file_and_says_what_it_did(folder, number, e
         program.send_signal(number)
         _, said = program.communicate(timeout=HANG_S)  # until nobody holds the pipe
     assert program.returncode == -number, "as ever"
-    *_, above, what, went_on, where = said.splitlines()
-    assert f"{what} {went_on.strip()}" == (
-        f"pyfunc-debug: the program {ended} while TensorFlow traced wait_until_ready (endless.py:10)"
+    # The last finished call is in the file, or beside it: then a sentence says so behind this one.
+    assert f" pyfunc-debug: the program {ended} while TensorFlow traced wait_until_ready (endless.py:10)" in " ".join(
+        said.split()
     )
-    assert (above, where) == ("", "recorded in endless.pfrec")
+    *_, where = said.splitlines()
+    assert where == "recorded in endless.pfrec"
     assert left(folder) == ["endless.pfrec"]
     recording = pfd.open(str(folder / "endless.pfrec"))
     assert len(list(recording.calls("double"))) == 1
