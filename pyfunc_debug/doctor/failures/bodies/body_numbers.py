@@ -96,8 +96,14 @@ def _plain_value(node: ast.expr, spot: Spot) -> object:
 
 
 def _own_number(value: object, name: str) -> str:
-    """Python's own number for one of NumPy's or a tensor; an int for a bool, which protocol buffers refuse."""
+    """Python's own number for one of NumPy's or a tensor; an int for a bool, which protocol buffers refuse.
+
+    A generator may be called by the program itself, too, with numbers of Python's: `int` takes both.
+    """
     array = f"{name}.numpy()" if type(value).__name__ == "EagerTensor" else name
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind in "iuf" and kind and array == name:
+        return f"{'float' if kind == 'f' else 'int'}({name})"
     return f"int({array})" if getattr(getattr(value, "dtype", None), "name", "") == "bool" else f"{array}.item()"
 
 

@@ -70,7 +70,8 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
     count, expected = int(found[1]), int(found[2])
     declared = f"Tout declares {expected} ({', '.join(node.tout[:3])})"
     if count == 0:
-        return _nothing(situation, node, declared)
+        empty = _list(situation, node, 0) if expected == 1 and node.kind == "numpy_function" and _ends(node) else None
+        return empty or _nothing(situation, node, declared)
     if expected == 1 and node.kind == "numpy_function":
         listed = _list(situation, node, count)
         if listed is not None:
@@ -91,6 +92,12 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
         new = f"[{', '.join(dtype or known[position] for position, dtype in enumerate(dtypes))}]"
         sure = None not in dtypes
     return _explanation(situation, node, cause, new, sure, names=count)
+
+
+def _ends(node: Node) -> bool:
+    """Whether a body's last line returns a value: then it did not return None by its end."""
+    function = node.function()
+    return isinstance(function, ast.Lambda) or (function is not None and isinstance(function.body[-1], ast.Return))
 
 
 def _nothing(situation: Situation, node: Node, declared: str) -> Explanation | None:
@@ -154,6 +161,8 @@ def _list(situation: Situation, node: Node, count: int) -> Explanation | None:
 
 def _is_list(value: ast.expr, function: ast.AST, deep: int = 0) -> bool:
     """Whether an expression is a Python list of any length: not `[a, b]`, which may be two values."""
+    if isinstance(value, (ast.List, ast.Tuple)) and not value.elts:
+        return True
     if isinstance(value, ast.ListComp):
         return True
     if isinstance(value, ast.Call):
