@@ -3926,6 +3926,15 @@ def run_in_the_loop():
             session.run(tf.numpy_function(lambda x: x**power, [tf.constant(3.0)], tf.float32))
 
 
+@triggers("trace-only", pastes=True, says="= tf.random.uniform([], 0, 100, tf.int32)")
+def number_drawn_for_an_element():
+    def noisy(x):
+        x["noise"] = np.random.randint(0, 100)
+        return x
+
+    list(tf.data.Dataset.from_tensor_slices({"key": [1, 2]}).map(noisy))
+
+
 @triggers("trace-only", pastes=True, says="lambda image, angle: turned(image, angle=angle)")
 def angle_drawn_for_a_partial():
     def turned(image, angle):

@@ -444,6 +444,9 @@ def _kept_draw(facts: Facts, function: Function, draws: Sequence[code.Write]) ->
         for holder in pastes.around(facts.tree(function.file), draw.line, ast.FunctionDef)[-1:]:
             made = [one for one in pastes.walk(holder, ast.Assign) if one.lineno == draw.line]
             kept = [one for part in made for one in part.targets if isinstance(one, (ast.Attribute, ast.Subscript))]
+            element = holder.name == name and function.kind == "tf.data"  # `x["noise"] = ...` of a dataset's dict
+            if element and kept and isinstance(kept[0], ast.Subscript) and code.root(kept[0]) != "self":
+                continue
             if kept and code.root(kept[0]) in ("self", *code.parameters(holder)):
                 what = "draw" if holder.name == name else f"call {holder.name}"
                 return (
