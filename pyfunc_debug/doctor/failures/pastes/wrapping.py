@@ -494,12 +494,12 @@ def value_here(spot: Spot, statement: ast.stmt) -> ast.expr | None:
 
 def _appended(value: ast.expr, spot: Spot) -> ast.expr | None:
     """What `words.append(...)` is given, of a list that the function itself makes: the list stays Python's."""
-    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "append"
-    owner = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
-    if not made or not isinstance(value, ast.Call) or not isinstance(owner, ast.Name) or len(value.args) != 1:
+    function = spot.function
+    if function is None or not isinstance(value, ast.Call) or len(value.args) != 1:
         return None
-    own = type(spot.variables.get(owner.id)) is list and spot.function is not None
-    return value.args[0] if own and owner.id not in parameters(spot.function) else None  # type: ignore[arg-type]
+    name, _, method = dotted(value.func).rpartition(".")
+    own = type(spot.variables.get(name)) is list and name not in parameters(function)
+    return value.args[0] if own and method == "append" else None
 
 
 def _needing_values(value: ast.expr, spot: Spot) -> ast.expr:
