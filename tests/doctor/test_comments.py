@@ -42,7 +42,8 @@ def misleading(text: str) -> str:
 def test_comments_do_not_hide_a_finding(case, tmp_path, monkeypatch):
     rule, program, options = case
     found = []
-    for number, text in enumerate((alone(program), misleading(alone(program)))):
+    source = alone(program)
+    for number, text in enumerate((source, misleading(source))):
         (tmp_path / str(number)).mkdir()
         one = loaded(text, program, tmp_path / str(number), monkeypatch)
         found.append(findings(one, options.get("ends_with"), options.get("clock", ""), **options.get("record", {})))

@@ -41,9 +41,8 @@ def findings(program, ends_with: type[BaseException] | None = None, clock: str =
     return found
 
 
-def mended(program, fix: str, folder: Path, monkeypatch):
-    """The program with the fix pasted into its file, and what must be switched on around it."""
-    source = alone(program)
+def mended(source: str, program, fix: str, folder: Path, monkeypatch):
+    """The program with the fix pasted into its text, and what must be switched on around it."""
     folder = folder / "mended"
     folder.mkdir()
     switch = re.fullmatch(r"pyfunc_debug\.(exact_gradients\(.*\))  # at the top, before the functions are traced", fix)
@@ -101,7 +100,8 @@ def trains(code: CodeType) -> bool:
 def test_it_is_found(case, tmp_path, monkeypatch):
     rule, program, options = case
     severity = options.get("severity")
-    program = loaded(alone(program), program, tmp_path, monkeypatch)
+    source = alone(program)
+    program = loaded(source, program, tmp_path, monkeypatch)
     found = findings(program, options.get("ends_with"), options.get("clock", ""), **options.get("record", {}))
     ours = [one for one in found if one.rule == rule]
     assert ours, [(one.rule, one.message) for one in found]
@@ -113,7 +113,7 @@ def test_it_is_found(case, tmp_path, monkeypatch):
         if one.node is not None:
             assert one.file == program.__code__.co_filename
     if options.get("pastes"):
-        program, kept = mended(case[1], ours[0].fix, tmp_path, monkeypatch)
+        program, kept = mended(source, case[1], ours[0].fix, tmp_path, monkeypatch)
         with kept:
             found = findings(program, **options.get("record", {}))
         assert [one.message for one in found if one.rule == rule] == []
