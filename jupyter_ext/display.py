@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyfunc_debug.records import items_html
+from pyfunc_debug.records import Finding, items_html
+
+_log = logging.getLogger(__name__)
+_MOST_FINDINGS = 5
+_ALL_FINDINGS = "%pyfunc_doctor"
 
 
-def static_forms(shown: Any, panel_id: str | None) -> dict[str, str]:
+def static_forms(shown: Any, panel_id: str | None, findings: Sequence[Finding] = ()) -> dict[str, str]:
     """A mime bundle. With a panel, the HTML carries its name, so that the panel hides it while it lives.
 
     Args:
       shown: A recording, of which the ledger is shown, or a `Source`.
       panel_id: The panel's name.
+      findings: What stands below it: the most important ones, and how to read the others.
     """
     from pyfunc_debug.analysis.tables import ledger_html, ledger_text
+    from pyfunc_debug.doctor.text import findings_html, findings_text
 
     if hasattr(shown, "ledger"):
         ledger = shown.ledger()
-        table, text = ledger_html(ledger, short=True), ledger_text(ledger, short=True)
+        table, text = ledger_html(ledger, short=True), ledger_text(ledger, explained=bool(findings), short=True)
     else:
         table, text = shown._repr_html_(), str(shown)
+    table += findings_html(findings, _MOST_FINDINGS, _ALL_FINDINGS)
+    text = "\n\n".join(filter(None, (text, findings_text(findings, most=_MOST_FINDINGS, all_of_them=_ALL_FINDINGS))))
     marks = f"pfd-static pfd-static-{panel_id}" if panel_id else "pfd-static"
     return {"text/html": f'<div class="{marks}">{table}</div>', "text/plain": text}
+
+
+def findings_unasked(recording: Any) -> list[Finding]:
+    """What the doctor says as a recording ends, without what stood under the traceback already.
+
+    Nothing where it is interrupted or fails: the recording is shown all the same.
+    """
+    try:
+        return [one for one in recording.findings(front="notebook") if one != recording.explained]
+    except KeyboardInterrupt:
+        return []
+    except Exception:
+        _log.exception("pyfunc_debug: the doctor failed")
+        return []
 
 
 def lists_of_ours(shell: Any) -> Callable[[], None]:

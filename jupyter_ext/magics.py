@@ -6,16 +6,17 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import no_var_expand
 
 from jupyter_ext import cells, options, stops
-from jupyter_ext.display import has_widgets, lists_of_ours, static_forms
+from jupyter_ext.display import findings_unasked, has_widgets, lists_of_ours, static_forms
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.program import syntax
+from pyfunc_debug.records import Finding
 from pyfunc_debug.stops.look import look_text
 from pyfunc_debug.switchboard import board
 
@@ -76,7 +77,7 @@ class PyfuncMagics:
         --graph-lines      also how often the graph ran each line, by TensorFlow's profiler (for short cells)
         --no-gil           do not measure waiting for the GIL
         --budget BYTES     largest size of the recording (default 256MB)
-        --no-panel         no live panel, only the ledger when the cell ends
+        --no-panel         no live panel, only the ledger and the findings when the cell ends
 
         The cell runs as it would without the magic. The recording is the variable `_pyfunc` afterwards.
         """
@@ -269,7 +270,7 @@ class PyfuncMagics:
             return
         with self._channel.quiet() if self._channel is not None else contextlib.nullcontext():
             active.recording.stop()
-        self._show_static(active.recording, active.view)
+        self._show_static(active.recording, active.view, findings_unasked(active.recording))
 
     def _end_session(self) -> None:
         if self.active is None:
@@ -325,11 +326,11 @@ class PyfuncMagics:
         display(widget)
         return view
 
-    def _show_static(self, shown: Any, view: Any) -> None:
+    def _show_static(self, shown: Any, view: Any, findings: Sequence[Finding] = ()) -> None:
         """The form that stays: in the saved notebook, in exports, in a terminal; of a recording or a source."""
         from IPython.display import display
 
-        forms = static_forms(shown, view.panel_id if view is not None else None)
+        forms = static_forms(shown, view.panel_id if view is not None else None, findings)
         if has_widgets(self.shell):
             display(forms, raw=True)
         else:

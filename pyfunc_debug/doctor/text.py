@@ -1,7 +1,8 @@
-"""Findings as text for people."""
+"""Findings as text for people, and as HTML."""
 
 from __future__ import annotations
 
+import html
 import textwrap
 from collections.abc import Sequence
 
@@ -23,14 +24,46 @@ def findings_text(findings: Sequence[Finding], width: int = 80, most: int | None
     """
     shown = findings if most is None else findings[:most]
     text = "\n".join(_paragraph(finding, width) + "\n" * _is_paste(finding.fix) for finding in shown).rstrip()
-    more = len(findings) - len(shown)
-    return f"{text}\n{more} more finding{'' if more == 1 else 's'}: {all_of_them}" if more else text
+    return "\n".join(filter(None, (text, _rest(len(findings) - len(shown), all_of_them))))
+
+
+def _rest(more: int, all_of_them: str) -> str:
+    return f"{more} more finding{'' if more == 1 else 's'}: {all_of_them}" if more else ""
+
+
+def findings_html(findings: Sequence[Finding], most: int | None = None, all_of_them: str = "") -> str:
+    """The same as HTML for notebooks, escaped, in the colours of the page; what is to be pasted can be copied.
+
+    Args:
+      findings: As `examine` gives them.
+      most: How many to show at most.
+      all_of_them: What to type to see the rest.
+    """
+    shown = findings if most is None else findings[:most]
+    rest = _rest(len(findings) - len(shown), all_of_them)
+    return "".join(map(_html, shown)) + (f"<div>{html.escape(rest)}</div>" if rest else "")
+
+
+def _html(finding: Finding) -> str:
+    evidence = "".join(
+        f'<div style="padding-left:1.2em"><small>{html.escape(one)}</small></div>' for one in finding.evidence
+    )
+    pasted = f'<pre style="margin:0.3em 1.2em">{html.escape(finding.fix)}</pre>'
+    said = f'<div style="padding-left:1.2em">{html.escape(finding.fix)}</div>' if finding.fix else ""
+    return (
+        f'<div style="margin-top:0.8em"><b>{html.escape(finding.severity)}</b>: {html.escape(_message(finding))}</div>'
+        f"{evidence}{pasted if _is_paste(finding.fix) else said}"
+    )
+
+
+def _message(finding: Finding) -> str:
+    where = "" if finding.file is None else f"{source_line(finding.file, finding.line)}: "
+    likely = "likely: " if finding.confidence == "likely" else ""
+    return f"{where}{likely}{finding.message} [{finding.rule}]"
 
 
 def _paragraph(finding: Finding, width: int) -> str:
-    where = "" if finding.file is None else f"{source_line(finding.file, finding.line)}: "
-    likely = "likely: " if finding.confidence == "likely" else ""
-    message = f"{finding.severity}: {where}{likely}{finding.message} [{finding.rule}]"
+    message = f"{finding.severity}: {_message(finding)}"
     lines = textwrap.wrap(message, width, subsequent_indent="  ", break_long_words=False)
     for seen in finding.evidence:
         lines += textwrap.wrap(seen, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)

@@ -11,6 +11,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import jupyter_ext
+from jupyter_ext.display import static_forms
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.records import Finding, Findings
 
 SETUP = """
@@ -247,6 +249,52 @@ def test_the_doctor_says_what_deserves_attention(shell):
     assert "error: " in run(shell, "%pyfunc_doctor")[1]
     assert "error: " not in run(shell, "%pyfunc_doctor --ignore body-raised")[1]
     assert "it takes --select RULE and --ignore RULE" in run(shell, "%pyfunc_doctor augment")[1]
+
+
+ROOT = "import numpy as np\ndef root(x): return np.sqrt(x)\n{} tf.numpy_function(root, [-one], tf.float32)"
+
+
+@pytest.mark.parametrize("magic", ["%%pyfunc_trace\n{}", "%%pyfunc_trace --no-panel\n{}"])
+def test_findings_are_said_as_the_cell_ends(shell, magic):
+    text = run(shell, magic.format(ROOT.format("y =")))[1]
+    assert text.count("[nan-born]") == 1
+    assert "[nan-born]" not in run(shell, magic.format("step(one)"))[1]
+
+
+def test_findings_are_said_as_a_session_ends(shell):
+    run(shell, "%pyfunc_trace on")
+    assert "[nan-born]" not in run(shell, ROOT.format("y ="))[1]
+    assert "[nan-born]" in run(shell, "%pyfunc_trace off")[1]
+
+
+def test_what_stood_under_the_traceback_is_not_said_twice(shell):
+    text = run(shell, "%%pyfunc_trace\n@tf.function\ndef f(x): return x.numpy()\nf(one)")[1]
+    assert "pyfunc-debug: " in text
+    assert "[symbolic-value]" not in text
+    assert "[symbolic-value]" in run(shell, "%pyfunc_doctor")[1]
+
+
+def test_the_five_most_important_findings_are_said_with_what_is_pasted_as_it_is(shell):
+    run(shell, "%pyfunc_trace step(one)")
+    paste = "Replace a.py:3 by:\n    return x < 1  # &"
+    findings = [Finding("retrace", "warning", None, (), f"<b>{number}</b>", paste, "a.py", 3) for number in range(7)]
+    forms = static_forms(shell.user_ns["_pyfunc"], None, findings)
+    assert "warning: a.py:3: <b>4</b> [retrace]\n  -> Replace a.py:3 by:\n    return x < 1  # &" in forms["text/plain"]
+    assert "<b>5</b>" not in forms["text/plain"]
+    assert forms["text/plain"].endswith("2 more findings: %pyfunc_doctor")
+    assert ">Replace a.py:3 by:\n    return x &lt; 1  # &amp;</pre>" in forms["text/html"]
+    assert "&lt;b&gt;4&lt;/b&gt;" in forms["text/html"]
+    assert "&gt;5&lt;" not in forms["text/html"]
+    assert "2 more findings: %pyfunc_doctor" in forms["text/html"]
+
+
+def test_a_doctor_that_fails_does_not_take_the_ledger_with_it(shell, monkeypatch, caplog):
+    def failing(*arguments, **named):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Recording, "findings", failing)
+    assert "augment  numpy cell [" in run(shell, "%%pyfunc_trace\nstep(one)")[1]
+    assert "the doctor failed" in caplog.text
 
 
 def test_each_magic_explains_itself_with_a_question_mark(shell):
