@@ -40,6 +40,12 @@ class _Finder(importlib.abc.MetaPathFinder):
             spec.loader = _Loader(spec.loader, self)
         return spec
 
+    def found(self) -> None:
+        """Calls back, unless that was called off."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self.callback()
+
 
 class _Loader(importlib.abc.Loader):
     """The real loader, with a call at the end; the module keeps the real one."""
@@ -59,9 +65,10 @@ class _Loader(importlib.abc.Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._real
         self._real.exec_module(module)
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
-            self._finder.callback()
+        self._finder.found()
+
+    # Python leaves the frames of imports out of a traceback where all between two files are its own (import.c).
+    exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
 
 
 def when_imported(name: str, callback: Callable[[], None]) -> Callable[[], None]:
