@@ -1,5 +1,6 @@
 """A program that is forked with TensorFlow imported is what it is when Python starts it."""
 
+import difflib
 import os
 import re
 import subprocess
@@ -195,8 +196,9 @@ def _kernel_says(manager, folder):
 
     def hook(message):
         kind, content = message["msg_type"], message["content"]
-        told[content.get("name") or kind] += content.get("text") or content.get("evalue") or content.get("ename") or ""
-        if kind == "stream" and told["stdout"].endswith("waits\n"):
+        name = content.get("name") or kind
+        told[name] += content.get("text") or content.get("evalue") or content.get("ename") or ""
+        if name == "stdout" and told["stdout"].endswith("waits\n"):
             manager.interrupt_kernel()
 
     try:
@@ -217,6 +219,10 @@ def _kernel_says(manager, folder):
 
 def test_a_kernel_is_what_it_would_be(tmp_path):
     fresh, ours = (_kernel_says(one, tmp_path) for one in (KernelManager(kernel_name="python3"), manager()))
+    both = [[f"{name}: {line}" for name, text in sorted(one[0].items()) for line in text.split("\n")]
+            for one in (fresh, ours)]  # fmt: skip
+    different = [one for one in difflib.ndiff(*both) if one[0] != " "]
+    assert not different, "\n".join(different)
     assert ours == fresh
     assert "KeyboardInterrupt" in fresh[0]["error"]
     assert fresh[1] < 0
