@@ -49,7 +49,7 @@ def _html(finding: Finding) -> str:
         f'<div style="padding-left:1.2em"><small>{html.escape(one)}</small></div>' for one in finding.evidence
     )
     pasted = f'<pre style="margin:0.3em 1.2em">{html.escape(finding.fix)}</pre>'
-    said = f'<div style="padding-left:1.2em">{html.escape(finding.fix)}</div>' if finding.fix else ""
+    said = f'<div style="padding-left:1.2em">→ {html.escape(finding.fix)}</div>' if finding.fix else ""
     return (
         f'<div style="margin-top:0.8em"><b>{html.escape(finding.severity)}</b>: {html.escape(_message(finding))}</div>'
         f"{evidence}{pasted if _is_paste(finding.fix) else said}"

@@ -167,6 +167,7 @@ def test_no_colour_of_the_theme_before_stays(recording):
 def test_the_static_form_can_be_read(recording, kind):
     with opened(recording, kind, alone=True) as output:
         assert output.page.locator("#static table").is_visible()
+        assert output.page.locator("#static pre").count(), "what is to be pasted stands by itself"
         assert output.page.evaluate(FAINT_TEXT, "#static") == []
         shoot(output.page.locator("#static"), f"{kind}-static.png")
 

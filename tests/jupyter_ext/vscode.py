@@ -93,7 +93,8 @@ class Output:
         self._view.live = False
         self._widget = _Page()
         self._channel.attach(self._view, self._widget)
-        self._static = static_forms(recording, "saved" if alone else "vscode")["text/html"]
+        name, found = "saved" if alone else "vscode", recording.findings(front="notebook")
+        self._static = static_forms(recording, name, found)["text/html"]
         page.expose_function("pfdAsk", self._ask)
         page.route(f"{_ORIGIN}/**", self._serve)
         page.goto(f"{_ORIGIN}/")
