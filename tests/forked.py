@@ -488,6 +488,10 @@ def _run_unless_made(loader: importlib.machinery.SourceFileLoader, module: types
     _do(made)
 
 
+# As a frame of Python's own imports, which no traceback shows.
+_run_unless_made.__code__ = _run_unless_made.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
+
+
 def _take(name: str) -> None:
     """Has a module that has run, as if it was imported, and what it needs."""
     if name in sys.modules:

@@ -10,12 +10,13 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception.names import TensorFlowNames, private
-from pyfunc_debug.program.frames import is_generated, is_tensorflow
+from pyfunc_debug.program.frames import is_generated, is_tensorflow, line_text
+from pyfunc_debug.records import Frame
 
 _DEEPEST = 32  # wrappers; a cycle of __wrapped__ must not hang us
 _INNER_NAMES = ("func", "f", "fn", "py_func", "function", "original_func", "target")
@@ -57,13 +58,25 @@ class SourceMaps:
         """Remembers lines that TensorFlow's stacks of ops confuse with others."""
         for key, origin in source_map.items():
             if key.filename == generated:
-                mapped = origin.loc.filename, origin.function_name, origin.loc.lineno
+                mapped = origin.loc.filename, origin.function_name or "<lambda>", origin.loc.lineno
                 if shift or file != mapped[0] or mapped in self._moved:
                     self._moved[mapped] = file, mapped[2] + shift
 
     def right(self, file: str, function: str, line: int) -> tuple[str, int]:
         """The true file and line of an entry in the stack of an op that was made last; see above."""
-        return self._moved.get((file, function, line), (file, line))
+        return self._moved.get((file, function or "<lambda>", line), (file, line))
+
+    def right_frames(self, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+        """The frames of an op that was made last, each in the file that it is of: a notebook's cell that runs again,
+        say, is of another file than the equal one, whose code AutoGraph still has."""
+        if not self._moved:
+            return frames
+        return tuple(map(self._right_frame, frames))
+
+    def _right_frame(self, frame: Frame) -> Frame:
+        file, line = self.right(frame.file, frame.function, frame.line)
+        same = (file, line) == (frame.file, frame.line)
+        return frame if same else replace(frame, file=file, line=line, text=line_text(file, line))
 
     def of(self, generated: str) -> tuple[dict[int, int], str, int] | None:
         """(line -> the user's line, the user's file, what to add to lines) of a generated file noted while on."""

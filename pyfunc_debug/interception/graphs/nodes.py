@@ -138,7 +138,7 @@ class Nodes:
         tout, paths, out_paths = map(self._shared, self._paths(made, body))
         graph = self._names.ops.get_default_graph() if op is None else op.graph
         entries = () if op is None else op.traceback
-        stack = self._shared(user_frames(entries))
+        stack = self._shared(self._maps.right_frames(user_frames(entries)))
         function = self._functions.holding(graph, stack)
         unused = function is not None and function.kind == "graph" and function.internal
         return NodeFacts(
