@@ -67,8 +67,10 @@ class SourceMaps:
         return self._moved.get((file, function or "<lambda>", line), (file, line))
 
     def right_frames(self, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-        """The frames of an op that was made last, each in the file that it is of: a notebook's cell that runs again,
-        say, is of another file than the equal one, whose code AutoGraph still has."""
+        """The frames of an op that was made last, each in the file that it is of.
+
+        A notebook's cell that runs again is of another file than the equal one, whose code AutoGraph still has.
+        """
         if not self._moved:
             return frames
         return tuple(map(self._right_frame, frames))
