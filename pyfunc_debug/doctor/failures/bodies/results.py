@@ -60,9 +60,11 @@ def explain(situation: Situation) -> Explanation | None:
         listed = ", ".join([*map(spot.source.text, target.elts), *rest])
         return _edited(spot, {target: listed}, call.lineno, cause, True)
     known = declared[:wanted] + [declared[-1] if declared else f"{alias(spot, 'tensorflow')}.float32"] * wanted
-    listed = [dtype or known[place] for place, dtype in enumerate(returned)]
-    explained = _edited(spot, {tout: f"[{', '.join(listed)}]"}, call.lineno, cause, None not in returned)
-    return _as_declared(explained, declared[0], listed, statement, spot) if one and statement.value is call else explained
+    dtypes = [dtype or known[place] for place, dtype in enumerate(returned)]
+    explained = _edited(spot, {tout: f"[{', '.join(dtypes)}]"}, call.lineno, cause, None not in returned)
+    return (
+        _as_declared(explained, declared[0], dtypes, statement, spot) if one and statement.value is call else explained
+    )
 
 
 def _as_declared(
@@ -82,13 +84,13 @@ def _as_declared(
     changed = [(name, one) for name, one in zip(given, new) if one != name]
     line = f"{', '.join(name for name, _ in changed)} = {', '.join(one for _, one in changed)}"
     lines = (*edit.lines, f"{indent_of(edit.lines[0])}{line}")
-    own = ' and '.join(sorted(one.rpartition('.')[2] for one in cast))
+    own = " and ".join(sorted(one.rpartition(".")[2] for one in cast))
     cause = f"{explained.cause} The body returns {own}: the second line makes {declared.rpartition('.')[2]} of it."
     return dataclasses.replace(explained, cause=cause, edit=dataclasses.replace(edit, lines=lines))
 
 
 def _kind(dtype: str) -> str:
-    """`int` of `tf.uint8`; empty for what is no number."""
+    """`int` of `tf.uint8`; empty for other dtypes."""
     found = dtype.rpartition(".")[2].rstrip("0123456789").removeprefix("u").removeprefix("b")
     return found if found in ("int", "float") else ""
 
