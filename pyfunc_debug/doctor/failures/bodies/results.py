@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import re
 
@@ -12,7 +13,7 @@ from pyfunc_debug.doctor.failures.reading.made_values import made_return, made_s
 from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, guessed
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Function, dotted, parameters, short
+from pyfunc_debug.doctor.failures.reading.source import Function, dotted, indent_of, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
 
 RULE = "output-contract"
@@ -59,8 +60,39 @@ def explain(situation: Situation) -> Explanation | None:
         listed = ", ".join([*map(spot.source.text, target.elts), *rest])
         return _edited(spot, {target: listed}, call.lineno, cause, True)
     known = declared[:wanted] + [declared[-1] if declared else f"{alias(spot, 'tensorflow')}.float32"] * wanted
-    listed = ", ".join(dtype or known[place] for place, dtype in enumerate(returned))
-    return _edited(spot, {tout: f"[{listed}]"}, call.lineno, cause, None not in returned)
+    dtypes = [dtype or known[place] for place, dtype in enumerate(returned)]
+    explained = _edited(spot, {tout: f"[{', '.join(dtypes)}]"}, call.lineno, cause, None not in returned)
+    return (
+        _as_declared(explained, declared[0], dtypes, statement, spot) if one and statement.value is call else explained
+    )
+
+
+def _as_declared(
+    explained: Explanation, declared: str, returned: list[str], statement: ast.Assign, spot: Spot
+) -> Explanation:
+    """The paste with a line behind it that gives the values the one dtype that Tout had, where the body has another."""
+    target = statement.targets[0]
+    edit, elements = explained.edit, target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+    same = [one for one in returned if _kind(one) == _kind(declared)]
+    cast = {one for one in same or returned if one != declared}
+    numbers = all(map(_kind, (declared, *cast)))
+    if edit is None or not cast or not numbers or not all(isinstance(one, ast.Name) for one in elements):
+        return explained
+    given = [spot.source.text(one) for one in elements]
+    tf = alias(spot, "tensorflow")
+    new = [f"{tf}.cast({name}, {declared})" if own in cast else name for name, own in zip(given, returned)]
+    changed = [(name, one) for name, one in zip(given, new) if one != name]
+    line = f"{', '.join(name for name, _ in changed)} = {', '.join(one for _, one in changed)}"
+    lines = (*edit.lines, f"{indent_of(edit.lines[0])}{line}")
+    own = " and ".join(sorted(one.rpartition(".")[2] for one in cast))
+    cause = f"{explained.cause} The body returns {own}: the second line makes {declared.rpartition('.')[2]} of it."
+    return dataclasses.replace(explained, cause=cause, edit=dataclasses.replace(edit, lines=lines))
+
+
+def _kind(dtype: str) -> str:
+    """`int` of `tf.uint8`; empty for other dtypes."""
+    found = dtype.rpartition(".")[2].rstrip("0123456789").removeprefix("u").removeprefix("b")
+    return found if found in ("int", "float") else ""
 
 
 def is_made(call: ast.Call) -> bool:

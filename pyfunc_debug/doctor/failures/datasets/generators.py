@@ -6,15 +6,17 @@ import ast
 import re
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor.failures.datasets import declared_types, generator_calls
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, shape_of, symbolic_parts
 
 RULE = "generator"
+_Written = ast.Tuple | ast.List
 _NEAR = 8
 """Lines in which one paste changes several."""
 _NOT_CALLABLE = "`generator` must be a Python callable"
@@ -68,12 +70,12 @@ _ELEMENTS = re.compile(
 
 def grouped(situation: Situation) -> Explanation | None:
     """`fit` on a dataset whose signature has inputs and target side by side, where the generator yields groups."""
-    found = _calls(situation) if not situation.body and _ELEMENTS.search(situation.message) else []
+    found = generator_calls.calls(situation) if not situation.body and _ELEMENTS.search(situation.message) else []
     if len(found) != 1:
         return None
     file, source, call = found[0]
     declared = [one.value for one in call.keywords if one.arg in ("output_types", "output_signature")]
-    yields = _yields(_function(source, _given(call)))
+    yields = generator_calls.yields_of(generator_calls.function_of(source, generator_calls.given(call)))
     return _other_nesting(declared[0], file, source, call, yields) if declared else None
 
 
@@ -84,12 +86,13 @@ def without_shapes(situation: Situation) -> Explanation | None:
     """`from_generator(output_types=...)` without `output_shapes`: elements of unknown shape."""
     if situation.body or not (_NO_SHAPE.search(situation.message) or _of_unknown_rank(situation)):
         return None
-    found = [(*one, types) for one in _calls(situation) if (types := _types_alone(one[2])) is not None]
+    every = [(*one, generator_calls.types_alone(one[2])) for one in generator_calls.calls(situation)]
+    found = [(*one[:3], one[3]) for one in every if one[3] is not None]
     if len(found) != 1:
         return None
     file, source, call, types = found[0]
     spot = next((one for one in situation.spots if one.file == file), situation.last)
-    function = _function(source, _given(call))
+    function = generator_calls.function_of(source, generator_calls.given(call))
     yielded = [one.value for one in ast.walk(function) if isinstance(one, ast.Yield)] if function is not None else []
     value = yielded[0] if len(yielded) == 1 else None
     cause = "output_types alone says nothing of shapes, so that the elements of this dataset have unknown ones. "
@@ -104,7 +107,11 @@ def without_shapes(situation: Situation) -> Explanation | None:
         placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={new}'])})"})
         edit = edit_of(file, placed)
     edit = edit or learned_shapes.shaped(situation)
-    if edit is None and spot is not None and (shapes_of := _of_first(types, _given(call), source, spot)) is not None:
+    if (
+        edit is None
+        and spot is not None
+        and (shapes_of := _of_first(types, generator_calls.given(call), source, spot)) is not None
+    ):
         placed = source.replaced({call: source.with_argument(call, f"output_shapes={shapes_of}")})
         edit = edit_of(file, placed)
         cause = cause.replace("output_signature says both.", "The first element says them, if all have the same.")
@@ -143,14 +150,6 @@ def _keywords(source: Source, argument: ast.expr) -> list[ast.keyword]:
     return call.keywords if isinstance(call, ast.Call) else []
 
 
-def _types_alone(call: ast.Call) -> ast.expr | None:
-    """The dtypes that a call of from_generator declares, where it says nothing of shapes."""
-    named = {one.arg: one.value for one in call.keywords}
-    if len(call.args) > 2 or {"output_shapes", "output_signature", None} & named.keys():
-        return None
-    return named.get("output_types", call.args[1] if len(call.args) > 1 else None)
-
-
 def _signature(types: ast.expr, value: ast.expr, source: Source, spot: Spot, function: Function) -> str | None:
     """The TensorSpec of each part that is yielded, by the shape that the source says."""
     if isinstance(types, (ast.Tuple, ast.List)):
@@ -170,44 +169,12 @@ def _signature(types: ast.expr, value: ast.expr, source: Source, spot: Spot, fun
     )
 
 
-def _calls(situation: Situation) -> list[tuple[str, Source, ast.Call]]:
-    """The calls of from_generator in the user's files."""
-    return [
-        (file, source, one)
-        for file, source in situation.sources()
-        for one in ast.walk(source.tree)
-        if isinstance(one, ast.Call) and dotted(one.func).endswith("from_generator")
-    ]
-
-
-def _given(call: ast.Call) -> ast.expr | None:
-    return next((one.value for one in call.keywords if one.arg == "generator"), call.args[0] if call.args else None)
-
-
-def _function(source: Source, given: ast.expr | None) -> ast.FunctionDef | None:
-    """The generator function behind what is passed: its name, a call of it, or a lambda around one."""
-    while isinstance(given, (ast.Lambda, ast.Call)):
-        given = given.body if isinstance(given, ast.Lambda) else given.func
-    name = given.id if isinstance(given, ast.Name) else given.attr if isinstance(given, ast.Attribute) else ""
-    for one in ast.walk(source.tree):
-        if isinstance(one, ast.FunctionDef) and one.name == name:
-            return one
-        if isinstance(one, ast.ClassDef) and one.name == name:  # an object of it is given
-            called = [part for part in one.body if isinstance(part, ast.FunctionDef) and part.name == "__call__"]
-            return called[0] if called else None
-    return None
-
-
-def _yields(function: ast.FunctionDef | None) -> list[ast.Yield]:
-    if function is None:
-        return []
-    return [one for one in ast.walk(function) if isinstance(one, ast.Yield) and one.value is not None]
-
-
 def _not_callable(situation: Situation) -> Explanation | None:
     spot = situation.last
-    call = next((one for one in _calls(situation) if spot and one[2].lineno <= spot.line <= _end(one[2])), None)
-    given = _given(call[2]) if call is not None else None
+    call = next(
+        (one for one in generator_calls.calls(situation) if spot and one[2].lineno <= spot.line <= _end(one[2])), None
+    )
+    given = generator_calls.given(call[2]) if call is not None else None
     if spot is None or call is None or given is None:
         return None
     file, source, _ = call
@@ -240,7 +207,7 @@ def _made_each_time(spot: Spot, given: ast.expr) -> Edit | None:
     own = assignments(spot.function or source.tree)
     pieces: dict[ast.expr, str] = {}
     for call in source.calls_of(frozenset({"from_generator"})):
-        one = _given(call)
+        one = generator_calls.given(call)
         made = own.get(one.id) if isinstance(one, ast.Name) else None
         if isinstance(made, ast.Call) and type(spot.value(dotted(one))).__name__ == "generator":
             near = given.lineno <= call.lineno < given.lineno + _NEAR
@@ -256,17 +223,24 @@ def _end(node: ast.Call) -> int:
 
 
 def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None:
-    calls = _calls(situation)
+    calls = generator_calls.calls(situation)
     if not calls:
         return None
     file, source, call = calls[0]
-    yields = _yields(_function(source, _given(call)))
+    yields = generator_calls.yields_of(generator_calls.function_of(source, generator_calls.given(call)))
     try:
         nested = _other_nesting(ast.parse(found[1], mode="eval").body, file, source, call, yields)
     except SyntaxError:
         nested = None
     if nested is not None:
         return nested
+    given = getattr(yields[0], "value", None) if len(yields) == 1 else None
+    if found[1].startswith("TensorSpec") and isinstance(given, (ast.Dict, ast.Tuple)):
+        cause = "the one dtype that is declared makes one tensor of an element. "
+        count = len(given.values if isinstance(given, ast.Dict) else given.elts)
+        several = declared_types.several(situation, count, cause, RULE)
+        if several is not None:
+            return several
     if found[1].startswith("{") and found[2].startswith("{"):
         return _keys(found, file, source, call)
     cause = (
@@ -291,7 +265,7 @@ def _keys(found: re.Match[str], file: str, source: Source, call: ast.Call) -> Ex
     parts += [f"has {', '.join(map(repr, extra[:3]))}, of which the signature says nothing"] * bool(extra)
     cause = f"the dict that the generator yields {' and '.join(parts) or 'nests otherwise than its signature says'}. "
     cause += "Each yielded dict needs just the keys of the signature."
-    function = _function(source, _given(call))
+    function = generator_calls.function_of(source, generator_calls.given(call))
     written = [
         one for one in ast.walk(function if function is not None else source.tree)
         if isinstance(one, ast.Constant) and extra[:1] == [one.value]
@@ -304,7 +278,7 @@ def _keys(found: re.Match[str], file: str, source: Source, call: ast.Call) -> Ex
     declared = _undeclared(file, source, call, missing) if missing and not extra else None
     if declared is not None:
         return Explanation(RULE, file, declared.first, cause, declared, "", "likely")
-    yields = _yields(function)
+    yields = generator_calls.yields_of(function)
     line = yields[0].lineno if yields else call.lineno
     advice = "Leave it out of the dict, or write it in the signature."
     if missing:
@@ -384,7 +358,7 @@ def _grouped(value: ast.expr, declared: ast.expr, source: Source) -> str:
 
 def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
     got, wanted = ast.literal_eval(found[1]), ast.literal_eval(found[2])
-    for file, source, call in _calls(situation):
+    for file, source, call in generator_calls.calls(situation):
         declared = [call, *_assigned(call, source)]
         sizes = _numbers(source, situation)
         places = [
@@ -393,9 +367,13 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
         ]  # fmt: skip
         if not places:
             continue
+        part = _failed_part(situation)
+        if len(places) > 1 and part is not None:
+            places = _within(places, call, part) or places
         # What yields is not there to be read (df.iterrows): one shape of a signature that may be wrong as a whole.
-        seen = _yields(_function(source, _given(call)))
-        fits = _differing(got, wanted) if _had_elements(situation) else got
+        function = generator_calls.function_of(source, generator_calls.given(call))
+        seen = generator_calls.yields_of(function)
+        fits = _differing(got, wanted) if _had_elements(situation) else _of_source(got, function, file, situation)
         said = _written(fits, places[0], sizes)
         pieces: dict[ast.expr, str] = {places[0]: said}
         number = _elements_before(situation)
@@ -414,9 +392,8 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
             cause = f"{cause[:-2]}, as {before} had. If that one is wrong, leave it out in the generator; else "
             cause += "None stands for any size" + (", and padded_batch fills rows up." if batch is not None else ".")
         else:
-            cause += (
-                "It describes one yielded element, before any batch()." if fits == got else "None stands for any size."
-            )
+            cause += "It describes one yielded element, before any batch()."
+            cause += " None stands for any size." * (None in fits)
         return Explanation(
             RULE, file, places[0].lineno, cause, edit,
             "" if edit else f"Write {said} there, or yield elements of shape {wanted}, in the signature's order.",
@@ -436,6 +413,54 @@ def _assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:
         ]  # fmt: skip
         if len(found) == 1:
             yield found[0]
+
+
+def _failed_part(situation: Situation) -> int | None:
+    """Which part of the element had another shape, as TensorFlow's own frame has it."""
+    for frame in frames(situation.inner.__traceback__):
+        arrays, wanted = (frame.f_locals.get(name) for name in ("ret_arrays", "flattened_shapes"))
+        if isinstance(arrays, list) and wanted is not None:
+            return next(
+                (
+                    place
+                    for place, (one, shape) in enumerate(zip(arrays, wanted))
+                    if not shape.is_compatible_with(one.shape)
+                ),
+                None,
+            )
+    return None
+
+
+def _within(places: list[_Written], call: ast.Call, part: int) -> list[_Written]:
+    """Those of some shapes that stand in one part of a tuple that from_generator is given."""
+    said = [one.value for one in call.keywords if one.arg in ("output_shapes", "output_signature")] + call.args[2:3]
+    if len(said) != 1 or not isinstance(said[0], (ast.Tuple, ast.List)) or part >= len(said[0].elts):
+        return []
+    inside = list(ast.walk(said[0].elts[part]))
+    return [one for one in places if one in inside]
+
+
+def _of_source(
+    got: tuple[int, ...], function: ast.FunctionDef | None, file: str, situation: Situation
+) -> tuple[int | None, ...]:
+    """The shape of an element that failed, with None where the source that yields it leaves a size open."""
+    spot = next((one for one in situation.spots if one.file == file), None)
+    yields = generator_calls.yields_of(function)
+    if function is None or spot is None or len(yields) != 1 or yields[0].value is None:
+        return got
+    value: ast.expr = yields[0].value
+    inside = Spot(file, function.lineno, {}, spot.module, "")
+    parts = list(value.values) if isinstance(value, ast.Dict) else getattr(value, "elts", [value])
+    guesses = {shapes.shape_of_value(one, function, inside) for one in parts}
+    made = assignments(function)
+    listed = [made.get(one.id) if isinstance(one, ast.Name) else one for one in parts]
+    if any(isinstance(one, ast.ListComp) for one in listed) and guesses <= {None, ()}:
+        return (None, *got[1:])
+    fitting = [
+        one for one in guesses
+        if one is not None and len(one) == len(got) and all(size in (None, own) for size, own in zip(one, got))
+    ]  # fmt: skip
+    return fitting[0] if len(fitting) == 1 else got
 
 
 def _had_elements(situation: Situation) -> bool:
@@ -508,11 +533,11 @@ def _written(shape: tuple[int | None, ...], place: ast.expr, numbers: dict[str, 
 
 
 def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
-    calls = _calls(situation)
+    calls = generator_calls.calls(situation)
     if not calls:
         return None
     file, source, call = calls[0]
-    yields = _yields(_function(source, _given(call)))
+    yields = generator_calls.yields_of(generator_calls.function_of(source, generator_calls.given(call)))
     line = yields[0].lineno if yields else call.lineno
     value = found[2]
     ragged = value.startswith("[[") or "list(" in value
@@ -521,7 +546,8 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
     alone = bool(declared) and not isinstance(declared[0], (ast.Tuple, ast.List, ast.Dict))
     if value.startswith("(") and isinstance(given, ast.Tuple) and alone:
         tf, several = alias(situation.spots[0], "tensorflow") if situation.spots else "tf", len(given.elts)
-        return Explanation(
+        cause = f"the one dtype that is declared, {found[1]}, makes one tensor of an element. "
+        return declared_types.several(situation, several, cause, RULE) or Explanation(
             RULE, file, line, f"the generator yields {several} values, but one {found[1]} tensor is declared.", None,
             f"Declare each: output_signature=({tf}.TensorSpec(shape, dtype), ...) with {several} of them.",
         )  # fmt: skip
@@ -538,15 +564,15 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
 
 def _ragged(situation: Situation, found: re.Match[str]) -> Explanation | None:
     """Ragged tensors where plain ones are declared: only output_signature can say so."""
-    calls = _calls(situation)
+    calls = generator_calls.calls(situation)
     if len(calls) != 1:
         return None
     file, source, call = calls[0]
-    yields = _yields(_function(source, _given(call)))
+    yields = generator_calls.yields_of(generator_calls.function_of(source, generator_calls.given(call)))
     tf = alias(situation.spots[0], "tensorflow") if situation.spots else "tf"
     rank = len([part for part in found[1].strip("[]").split(",") if part.strip()])
     spec = f"{tf}.RaggedTensorSpec([{', '.join(['None'] * rank)}], {tf}.{found[2]}, {found[3]})"
-    types = _types_alone(call)
+    types = generator_calls.types_alone(call)
     edit = None
     if types is not None and not isinstance(types, (ast.Tuple, ast.List, ast.Dict)):
         rest = [source.text(one) for one in call.args if one is not types]
@@ -567,10 +593,10 @@ def _spec_as_type(situation: Situation) -> Explanation | None:
     spot = situation.last
     found = [
         one[2]
-        for one in _calls(situation)
+        for one in generator_calls.calls(situation)
         if spot and one[0] == spot.file and one[2].lineno <= spot.line <= _end(one[2])
     ]
-    if spot is None or len(found) != 1 or (types := _types_alone(found[0])) is None:
+    if spot is None or len(found) != 1 or (types := generator_calls.types_alone(found[0])) is None:
         return None
     call, text = found[0], spot.source.text
     rest = [text(one) for one in call.args if one is not types]
@@ -597,7 +623,7 @@ def _lists(situation: Situation) -> Explanation | None:
             function = next(
                 (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef) and one.name == name), None
             )
-            for one in _yields(function):
+            for one in generator_calls.yields_of(function):
                 lists = [part for part in getattr(one.value, "elts", [one.value]) if isinstance(part, ast.List)]
                 pieces: dict[ast.expr, str] = {
                     part: f"({', '.join(map(source.text, part.elts))}{',' if len(part.elts) == 1 else ''})"
@@ -620,8 +646,8 @@ def _lists(situation: Situation) -> Explanation | None:
 def _symbolic(situation: Situation) -> Explanation | None:
     """A symbolic tensor of the function around from_generator: the generator runs later, without it."""
     for spot in reversed(situation.spots):
-        for file, source, call in _calls(situation):
-            given = _given(call)
+        for file, source, call in generator_calls.calls(situation):
+            given = generator_calls.given(call)
             inner = given.body if isinstance(given, ast.Lambda) else None
             if not isinstance(inner, ast.Call) or not inner.args or inner.keywords:
                 continue

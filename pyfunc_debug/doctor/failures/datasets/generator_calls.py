@@ -1,0 +1,50 @@
+"""The calls of `Dataset.from_generator` in a program, and the generators that they are given."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+
+
+def calls(situation: Situation) -> list[tuple[str, Source, ast.Call]]:
+    """The calls of from_generator in the user's files."""
+    return [
+        (file, source, one)
+        for file, source in situation.sources()
+        for one in ast.walk(source.tree)
+        if isinstance(one, ast.Call) and dotted(one.func).endswith("from_generator")
+    ]
+
+
+def given(call: ast.Call) -> ast.expr | None:
+    return next((one.value for one in call.keywords if one.arg == "generator"), call.args[0] if call.args else None)
+
+
+def types_alone(call: ast.Call) -> ast.expr | None:
+    """The dtypes that a call of from_generator declares, where it says nothing of shapes."""
+    named = {one.arg: one.value for one in call.keywords}
+    if len(call.args) > 2 or {"output_shapes", "output_signature", None} & named.keys():
+        return None
+    return named.get("output_types", call.args[1] if len(call.args) > 1 else None)
+
+
+def function_of(source: Source, given: ast.expr | None) -> ast.FunctionDef | None:
+    """The generator function behind what is passed: its name, a call of it, or a lambda around one."""
+    while isinstance(given, (ast.Lambda, ast.Call)):
+        given = given.body if isinstance(given, ast.Lambda) else given.func
+    name = given.id if isinstance(given, ast.Name) else given.attr if isinstance(given, ast.Attribute) else ""
+    for one in ast.walk(source.tree):
+        if isinstance(one, ast.FunctionDef) and one.name == name:
+            return one
+        if isinstance(one, ast.ClassDef) and one.name == name:  # an object of it is given
+            called = [part for part in one.body if isinstance(part, ast.FunctionDef) and part.name == "__call__"]
+            return called[0] if called else None
+    return None
+
+
+def yields_of(function: ast.FunctionDef | None) -> list[ast.Yield]:
+    if function is None:
+        return []
+    return [one for one in ast.walk(function) if isinstance(one, ast.Yield) and one.value is not None]
