@@ -1825,6 +1825,23 @@ def a_key_of_a_label():
     look(tf.constant(1))
 
 
+@triggers("symbol-in-text", says="in the lambda is made once", pastes=True)
+def a_filled_number_of_a_lambda():
+    dataset = tf.data.Dataset.range(3).map(lambda i: "run_" + str(i).zfill(3))
+    assert [str(one) for one in dataset.as_numpy_iterator()]
+
+
+@triggers("symbol-in-text", says="strings.as_string(...) gives")
+def a_text_of_an_attribute_that_has_no_name():
+    class Reader:
+        def start(self, i):
+            self.index = i
+            return f"{self.index}.png"
+
+    dataset = tf.data.Dataset.range(3).map(Reader().start)
+    assert [str(one) for one in dataset.as_numpy_iterator()]
+
+
 @near("symbol-in-text")
 def texts_of_what_python_knows():
     @tf.function

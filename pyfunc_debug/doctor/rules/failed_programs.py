@@ -27,6 +27,7 @@ NAMES = (
     "serialization",
     "shared-state",
     "structure",
+    "symbol-in-text",
     "symbolic-value",
     "unbatched",
     "unknown-length",

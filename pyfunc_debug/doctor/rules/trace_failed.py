@@ -31,6 +31,9 @@ _THEN = (
 )
 _WHILE = {"tf.data": "while the dataset was built", "tf.function": "while TensorFlow traced it"}
 
+_STAGING = "StagingError"
+"""AutoGraph's, in the place of one that it cannot make anew: an OSError."""
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a function and exception type; of traces in each other, the innermost that is the user's."""
@@ -56,7 +59,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         failure = noticed.get(traces[-1].id, {})
         message = str(failure.get("message", ""))
         file, line = _line(function, failure.get("frames") or _named(message))
-        if any(one.partition(": ")[0] == error and _same(one.partition(": ")[2], message) for one in explained):
+        kinds = [one.partition(": ")[::2] for one in explained]
+        if any(error in (kind, _STAGING) and _same(words, message) for kind, words in kinds):
             continue  # failed_programs says more
         text = facts.line(file, line)
         symbolic = bool(_SYMBOLIC.search(_message(message, error or "")))

@@ -85,7 +85,7 @@ def explain(situation: Situation) -> Explanation | None:
             return _inputs_only(spot, call)
         keywords = {one.arg: one.value for one in call.keywords}
         for given in (call.args[0] if call.args else keywords.get("x"), keywords.get("validation_data")):
-            maker = _maker(given, spot) if given is not None else None
+            maker = batch_maker(given, spot) if given is not None else None
             if maker is None or tell is None or (tell in _AT_FIRST and _had_batches(maker, situation)):
                 continue
             model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
@@ -104,7 +104,7 @@ def _had_batches(maker: _Maker, situation: Situation) -> bool:
     return bool(rows)
 
 
-def _maker(given: ast.expr, spot: Spot) -> _Maker | None:
+def batch_maker(given: ast.expr, spot: Spot) -> _Maker | None:
     """The function behind what `fit` is given: a PyDataset, a generator, or a call that makes one of them."""
     function: Any = None
     value = lookup(given.func, spot) if isinstance(given, ast.Call) else lookup(given, spot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.made_values import DTYPES, made_dtype, made_return
@@ -33,6 +34,15 @@ _WHOLE = {"len", "index", "int", "argmax", "argmin", "argsort", "count_nonzero",
 
 _SPECTRA = {"stft", "rfft", "rfft2d", "rfft3d"}
 """Ops that make complex numbers of real ones."""
+_OPS = {
+    **dict.fromkeys(("decode_png", "decode_jpeg", "decode_image", "decode_bmp", "decode_gif"), "uint8"),
+    **dict.fromkeys(("read_file", "encode_png", "encode_jpeg", "serialize_tensor", "as_string"), "string"),
+    **dict.fromkeys(("resize_with_pad", "to_number", "one_hot", "per_image_standardization"), "float32"),
+    **dict.fromkeys(("shape", "size", "rank", "length", "unicode_decode"), "int32"),
+    **dict.fromkeys(("to_hash_bucket", "to_hash_bucket_fast", "to_hash_bucket_strong"), "int64"),
+}  # fmt: skip
+"""Ops whose result has a dtype of its own, where they are not asked for another one."""
+_NEAREST = re.compile(r"nearest", re.IGNORECASE)
 _DRAWN = {"choice", "permutation", "randint"}
 
 
@@ -188,6 +198,8 @@ class Guess:
                 else "float32"
             )
         if root_is(node.func, self._spot, "tensorflow"):
+            if name == "resize" and not _NEAREST.search(ast.unparse(node)):
+                return "float32"
             return self._op(name, [one for one in operands if not isinstance(one, ast.Constant)] or operands)
         layer = lookup(node.func, self._spot)
         computed = getattr(layer, "compute_dtype", None) if callable(layer) else None
@@ -195,6 +207,8 @@ class Guess:
 
     def _op(self, name: str, operands: list[ast.expr]) -> str | None:
         """What an op gives: mostly the dtype of its tensors, and never that of a size or an axis beside them."""
+        if name in _OPS:
+            return _OPS[name]
         found = next((dtype for dtype in map(self._of, operands) if dtype is not None), None)
         if name in _SPECTRA:
             return {"float32": "complex64", "float64": "complex128"}.get(found or "")
