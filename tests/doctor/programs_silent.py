@@ -1734,6 +1734,37 @@ def a_variable_that_a_step_makes_a_tensor():
             w = w - 0.1 * g
 
 
+@triggers("untaped", says="has no return, so that no gradient passes reverse", pastes=True)
+def a_grad_without_a_return():
+    @tf.custom_gradient
+    def reverse(x):
+        def grad(dy):
+            tf.negative(dy)
+
+        return tf.identity(x), grad
+
+    v = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(reverse(v) ** 2)
+    tape.gradient(loss, v)
+
+
+@near("untaped")
+def a_grad_without_a_return_that_another_tape_is_about():
+    @tf.custom_gradient
+    def reverse(x):
+        def grad(dy):
+            tf.negative(dy)
+
+        return tf.identity(x), grad
+
+    v, w = tf.Variable([1.0, 2.0]), tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(v**2)
+    tape.gradient(loss, w)
+    reverse(v)
+
+
 @near("untaped")
 def a_body_that_has_no_gradient():
     w = tf.Variable([1.0, 2.0])

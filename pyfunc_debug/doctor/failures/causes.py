@@ -42,6 +42,7 @@ from pyfunc_debug.doctor.failures.gradients import (
     score_losses,
     session_gradients,
     taped_losses,
+    unreturned_gradients,
     used_tapes,
 )
 from pyfunc_debug.doctor.failures.graphs import (
@@ -56,6 +57,7 @@ from pyfunc_debug.doctor.failures.graphs import (
     foreign_code,
     graph_variables,
     guards,
+    hashed_tensors,
     kept_tensor,
     leaked_tensor,
     lost_object,
@@ -140,6 +142,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     session_gradients.explain,
     score_losses.explain,
     loss_loops.explain,
+    unreturned_gradients.explain,
     no_gradients.explain,
     scalar_zeros.explain,
     flat_losses.explain,
@@ -172,6 +175,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     generators.without_shapes,
     none_shape.explain,
     kept_tensor.explain,
+    hashed_tensors.explain,
     array_indices.explain,
     mixed_dtypes.explain,
     whole_numbers.explain,
