@@ -29,6 +29,7 @@ NAMES = (
     "structure",
     "symbolic-value",
     "unbatched",
+    "uninitialized",
     "unknown-length",
     "unknown-shape",
     "untaped",
