@@ -1734,6 +1734,37 @@ def a_variable_that_a_step_makes_a_tensor():
             w = w - 0.1 * g
 
 
+@triggers("untaped", says="has no return, so that no gradient passes reverse", pastes=True)
+def a_grad_without_a_return():
+    @tf.custom_gradient
+    def reverse(x):
+        def grad(dy):
+            tf.negative(dy)
+
+        return tf.identity(x), grad
+
+    v = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(reverse(v) ** 2)
+    tape.gradient(loss, v)
+
+
+@near("untaped")
+def a_grad_without_a_return_that_another_tape_is_about():
+    @tf.custom_gradient
+    def reverse(x):
+        def grad(dy):
+            tf.negative(dy)
+
+        return tf.identity(x), grad
+
+    v, w = tf.Variable([1.0, 2.0]), tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(v**2)
+    tape.gradient(loss, w)
+    reverse(v)
+
+
 @near("untaped")
 def a_body_that_has_no_gradient():
     w = tf.Variable([1.0, 2.0])
@@ -1926,3 +1957,117 @@ def a_variable_that_the_loss_does_not_use():
         return tape.gradient(loss, [w, unused])
 
     step(tf.ones([2, 1]))
+
+
+# -- trace-only in loops of the graph ---------------------------------------------------------------------------------
+
+
+@triggers("trace-only", says="traced the loop, and not in each of its turns", pastes=True)
+def a_list_that_a_graph_loop_takes_from():
+    stack = [1.0, 2.0, 3.0]
+
+    @tf.function
+    def total(x):
+        for _ in tf.range(3):
+            x = x + stack.pop()
+        return x
+
+    total(tf.constant(1.0))
+
+
+@triggers("trace-only", says="history.append(x)", pastes=True)
+def a_list_that_a_graph_loop_fills():
+    history = []
+
+    @tf.function
+    def powers(x):
+        for _ in tf.range(3):
+            x = x * 2.0
+            history.append(x)
+        return x
+
+    powers(tf.constant(1.0))
+
+
+@triggers("trace-only", says="tf.py_function(lambda: self.items.pop(), [], tf.float32), [])", pastes=True)
+def a_stack_of_an_object():
+    class Stack:
+        def __init__(self):
+            self.items = [1.0, 2.0, 3.0]
+
+        @tf.function
+        def take(self):
+            return self.items.pop() * 2.0
+
+    stack = Stack()
+    for _ in range(3):
+        stack.take()
+
+
+@triggers("trace-only", says="call jobs.pop() where step is called, and give step what that returns")
+def a_list_of_anything_that_is_taken_from():
+    jobs = [tf.constant(i) for i in range(3)]
+
+    @tf.function
+    def step(x):
+        return x + jobs.pop()
+
+    for _ in range(2):
+        step(tf.constant(1))
+
+
+@triggers("trace-only", says="In Python that happened when TensorFlow traced", pastes=True)
+def a_running_mean_of_a_graph_loop():
+    class Running:
+        def __init__(self):
+            self.n = 0
+            self.total = 0.0
+
+        @tf.function
+        def update(self, xs):
+            for x in xs:
+                self.n += 1
+                self.total += x
+            return self.total / tf.cast(self.n, tf.float32)
+
+    running = Running()
+    for _ in range(2):
+        running.update(tf.constant([1.0, 2.0]))
+
+
+@near("trace-only")
+def a_list_that_a_loop_of_pythons_takes_from():
+    stack = [1.0, 2.0, 3.0]
+
+    @tf.function
+    def total(x):
+        for _ in range(3):
+            x = x + stack.pop()
+        return x
+
+    total(tf.constant(1.0))
+
+
+@near("trace-only")
+def a_list_of_a_function_whose_graph_loop_computes():
+    @tf.function
+    def powers(x):
+        parts = [x, x]
+        for _ in tf.range(3):
+            x = x * 2.0
+        parts.append(x)
+        return parts
+
+    powers(tf.constant(1.0))
+
+
+@near("trace-only")
+def a_tensor_array_that_a_graph_loop_fills():
+    @tf.function
+    def powers(x):
+        kept = tf.TensorArray(tf.float32, 3)
+        for i in tf.range(3):
+            kept = kept.write(i, x)
+        return kept.stack()
+
+    powers(tf.constant(1.0))

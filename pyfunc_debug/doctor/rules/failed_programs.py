@@ -30,6 +30,7 @@ NAMES = (
     "symbol-in-text",
     "symbolic-value",
     "unbatched",
+    "uninitialized",
     "unknown-length",
     "unknown-shape",
     "untaped",

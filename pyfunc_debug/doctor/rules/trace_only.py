@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.draws import SEEDS
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.graphs.state_changes import in_python
 from pyfunc_debug.doctor.failures.kept import edited_lines
-from pyfunc_debug.doctor.failures.pastes.each_time import each_time
+from pyfunc_debug.doctor.failures.pastes.each_time import each_time, is_alone
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.text import listed
@@ -24,6 +24,8 @@ from pyfunc_debug.records import Finding, Function
 NAMES = ("trace-only",)
 _BY_KERAS = (".learning_rate", ".trainable")
 """Attributes of Keras' objects: what is set goes to a variable, by an op of the graph, or is Keras' own matter."""
+_IN_PYTHON = "In Python that happened"
+"""Of a loop, which may be one of the graph: that computes in each run, and Python sees nothing of it."""
 _MOST = 4
 """Lines of draws that are shown."""
 _PYTHONS = {
@@ -67,9 +69,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             )  # fmt: skip
         data = function.kind == "tf.data"
         left = function.kind == "tf.function" and function.name.rpartition(".")[2] in _printed_later(facts)
-        if function.kind not in ("tf.function", "tf.data") or not (many or left):
+        turns = [] if many or left or function.kind != "tf.function" or found is None else _in_graph_loops(found)
+        if function.kind not in ("tf.function", "tf.data") or not (many or left or turns):
             continue
         writes = code.state_writes(found, items=left) if found is not None else []
+        writes = [one for one in writes if not turns or (one.line in turns and not _assigns(one))]
         writes = [one for one in writes if not _of_tensorflow(one) and not (data and _sets(one))]
         writes = [one for one in writes if found is None or not _made_once(found, one)]
         told = edited_lines(facts)
@@ -81,12 +85,23 @@ def check(facts: Facts) -> Iterator[Finding]:
         when = (
             "the dataset was built, and not for each element" if data
             else f"TensorFlow traced the function, and not in its {runs[number]:,} runs" if many
+            else "TensorFlow traced the loop, and not in each of its turns" if turns
             else "TensorFlow traced the function: it left a tensor of the graph there, which has no value"
         )  # fmt: skip
         for made, paste in ((True, _variables), (False, _each_time)):
             changes = [one for one in writes if _assigns(one) == made]
             if changes:
-                yield _changed_once(function, changes, traces[number], when, paste(facts, function, changes))
+                ran = "" if not made or _outside_loops(found, changes) else _IN_PYTHON
+                yield _changed_once(function, changes, traces[number], when, paste(facts, function, changes), ran)
+
+
+def _in_graph_loops(function: Definition) -> list[int]:
+    """The lines of loops over `tf.range(...)`, which TensorFlow traces once for all turns."""
+    return [
+        line for one in code.own_nodes(function)
+        if isinstance(one, ast.For) and isinstance(one.iter, ast.Call) and ast.unparse(one.iter.func) == "tf.range"
+        for line in range(one.body[0].lineno, (one.end_lineno or one.lineno) + 1)
+    ]  # fmt: skip
 
 
 def _printed_later(facts: Facts) -> set[str]:
@@ -131,16 +146,25 @@ def _each_run(function: Definition) -> Iterator[ast.AST]:
             yield from ast.walk(one)
 
 
-def _changed_once(function: Function, writes: Sequence[code.Write], traces: int, when: str, fix: str) -> Finding:
+def _outside_loops(function: Definition | None, writes: Sequence[code.Write]) -> bool:
+    """Whether no loop stands around lines."""
+    loops = [one for one in pastes.walk(function, ast.stmt) if isinstance(one, (ast.For, ast.While))]
+    return not any(loop.lineno < one.line <= (loop.end_lineno or 0) for loop in loops for one in writes)
+
+
+def _changed_once(
+    function: Function, writes: Sequence[code.Write], traces: int, when: str, fix: str, ran: str = ""
+) -> Finding:
     """Python state that a function changes while its graph is built."""
     lines = list(dict.fromkeys(one.line for one in writes))
     targets = list(dict.fromkeys(one.target or one.name for one in writes))
     several = len(lines) > 1
     what = f"Python's {listed([repr(one) for one in targets])}"
+    once = f"{'They' if several else 'It'} ran {_times(traces)},"
     return Finding(
         "trace-only", "warning", None, (),
         f"line{'s' * several} {listed(lines)} of {function.name} change{'s' * (not several)} {what}. "
-        f"{'They' if several else 'It'} ran {_times(traces)}, when {when}",
+        f"{ran or once} when {when}",
         fix, function.file, lines[0],
         evidence=tuple(f"line {one.line}: {one.text}" for one in writes[:_MOST]),
     )  # fmt: skip
@@ -210,6 +234,9 @@ def _each_time(facts: Facts, function: Function, writes: Sequence[code.Write]) -
     if edits:
         return edits
     write, name = writes[0], function.name.rpartition(".")[2]
+    tree = facts.tree(function.file)
+    if any(ast.unparse(one) == write.text and not is_alone(tree, one) for one in pastes.walk(tree, ast.Call)):
+        return f"call {write.text} where {name} is called, and give {name} what that returns"
     return (
         f"return from {name} what line {write.line} keeps, and call {write.target or write.name}."
         f"{write.text[len(write.target) + 1 :].partition('(')[0]}(...) with it where {name} is called"
@@ -377,9 +404,9 @@ def _attribute(facts: Facts, function: Function, write: code.Write, inside: str)
 
 
 def _in_fractions(tree: ast.AST | None, attribute: str) -> bool:
-    """Whether an attribute is computed with fractions: then a variable of whole numbers does not fit."""
+    """Whether an attribute is computed with fractions as it is: then a variable of whole numbers does not fit."""
     for one in pastes.walk(tree, ast.BinOp):
-        parts = list(ast.walk(one))
+        parts = list(_operands(one))
         if any(isinstance(part, ast.Attribute) and part.attr == attribute for part in parts) and any(
             isinstance(part, ast.Div) or (isinstance(part, ast.Constant) and isinstance(part.value, float))
             for part in parts

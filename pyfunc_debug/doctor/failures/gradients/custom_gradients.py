@@ -145,15 +145,26 @@ def _by_position(situation: Situation) -> Explanation | None:
 def made_in(situation: Situation) -> Iterator[Made]:
     """The functions under `tf.custom_gradient` of the user's files."""
     for file, source in situation.sources():
-        for function in (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)):
-            if not any(dotted(one).endswith("custom_gradient") for one in function.decorator_list):
-                continue
-            inner = {one.name: one for one in ast.walk(function) if isinstance(one, ast.FunctionDef)}
-            results = [one.value for one in function.body if isinstance(one, ast.Return)]
-            last = results[-1] if results else None
-            name = dotted(last.elts[-1]) if isinstance(last, ast.Tuple) else ""
-            if name in inner:
-                yield Made(file, source, function, inner[name])
+        yield from made_of(file, source)
+
+
+def made_of(file: str, source: Source) -> Iterator[Made]:
+    """The functions under `tf.custom_gradient` of one file."""
+    for function in (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)):
+        if not any(dotted(one).endswith("custom_gradient") for one in function.decorator_list):
+            continue
+        inner = {one.name: one for one in ast.walk(function) if isinstance(one, ast.FunctionDef)}
+        results = [one.value for one in function.body if isinstance(one, ast.Return)]
+        last = results[-1] if results else None
+        name = dotted(last.elts[-1]) if isinstance(last, ast.Tuple) else ""
+        if name in inner:
+            yield Made(file, source, function, inner[name])
+
+
+def counts(message: str) -> tuple[int, int] | None:
+    """How many gradients TensorFlow counts on, and how many it was given, where it says so."""
+    found = _COUNT.search(message)
+    return (int(found[1]), int(found[2])) if found is not None else None
 
 
 def _count(value: ast.expr | None) -> int:
@@ -189,9 +200,8 @@ def _counted(made: Made, wanted: int, given: int, situation: Situation) -> Expla
         f"*{made.function.args.vararg.arg}" if made.function.args.vararg and not inputs else ", ".join(inputs[:wanted])
     )
     takes = f"{wanted} input{'s' if wanted > 1 else ''} ({listed})"
-    cause = (
-        f"{grad} returns {given} gradients, but {name} has {takes}: it returns one for each, None where none is meant."
-    )
+    gives = f"{grad} returns {given} gradient{'s' * (given != 1)}"
+    cause = f"{gives}, but {name} has {takes}: it returns one for each, None where none is meant."
     placed = None
     one = result.value if given == 1 and result.value is not None and len(made.returned) == 1 else None
     sizes = _sizes(one, made, situation) if one is not None and not isinstance(one, (ast.Tuple, ast.List)) else set()
@@ -202,8 +212,8 @@ def _counted(made: Made, wanted: int, given: int, situation: Situation) -> Expla
             f"{grad} returns one array of {wanted} gradients, but {name} has {takes}: it returns {wanted} tensors, one "
             "for each."
         )
-    elif one is not None and _any_number(made):  # one array of all of them, perhaps
-        pass
+    elif (one is not None and _any_number(made)) or _is_asked(made, inputs[given:]):
+        pass  # one array of all of them, perhaps; or None would leave out what a tape is asked for
     elif 0 < given < wanted and result.value is not None and len(made.returned) == 1 and None not in sizes:
         value, rest = result.value, ", ".join(["None"] * (wanted - given))
         parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
@@ -219,6 +229,15 @@ def _counted(made: Made, wanted: int, given: int, situation: Situation) -> Expla
     # The derivative itself is the author's to know.
     advice = "" if edit else f"Return the gradient of each of {listed}, in this order."
     return Explanation(RULE, made.file, result.lineno, cause, edit, advice, "likely" if edit else "measured")
+
+
+def _is_asked(made: Made, inputs: list[str]) -> bool:
+    """Whether a tape of the file is asked for the gradient of what a call gives for some inputs."""
+    order, every = parameters(made.function), list(calls(made.source.tree))
+    own = [one for one in every if dotted(one.func).rpartition(".")[2] == made.function.name]
+    given = {dotted(part) for one in own for name, part in zip(order, one.args) if name in inputs} - {""}
+    asked = [one.args[1] for one in every if dotted(one.func).endswith(".gradient") and len(one.args) > 1]
+    return bool(given & {dotted(part) for one in asked for part in ast.walk(one)})
 
 
 def _summed(made: Made, wanted: int) -> list[str] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from pyfunc_debug.doctor.failures.gradients import unreturned_gradients
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, is_tape, names, short
@@ -49,6 +50,10 @@ def untaped(file: str, source: Source, line: int, tensors: bool, whole: bool = F
     if not blocks or any(dotted(one.func) in stopped for one in _calls(around)):
         return None
     block, target, wanted = max(blocks, key=lambda one: one.lineno), call.args[0], call.args[1]
+    silent = unreturned_gradients.under(block, file, source)
+    if silent is not None:
+        cause, edit, advice = unreturned_gradients.told(silent)
+        return Untaped(silent.grad.lineno, cause, edit, advice)
     if whole:
         return _of_whole_numbers(file, source, around, statement, wanted)
     outside = None

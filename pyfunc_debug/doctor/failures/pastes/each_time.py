@@ -8,6 +8,8 @@ from pyfunc_debug.doctor.code import local_names, own_nodes, parameters
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, names
 
 _MADE_OF_PARTS = (ast.Dict, ast.List, ast.Tuple, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
+_TAKES = ("pop", "popleft")
+_DTYPES: dict[type | None, str] = {int: "int32", float: "float32", str: "string", bool: "bool"}
 _OF_TENSORS = {"shape", "dtype", "ndim", "size", "T", "numpy"}
 """Attributes that a tensor has in a body as well."""
 
@@ -46,7 +48,37 @@ def each_time(source: Source, function: Function, call: ast.Call, tf: str) -> st
     if set(given) & {*owner, *objects} or not all(_may_be_tensor(function, one) for one in given):
         return None
     head = ", ".join([*given, *(f"{one}={one}" for one in bound)])
-    return f"{tf}.py_function(lambda{' ' * bool(head)}{head}: {text}, [{', '.join(inputs)}], [])"
+    wrapped = f"{tf}.py_function(lambda{' ' * bool(head)}{head}: {text}, [{', '.join(inputs)}], "
+    if is_alone(source.tree, call):
+        return f"{wrapped}[])"
+    dtype = _taken(source, call)
+    return None if dtype is None else f"{tf}.ensure_shape({wrapped}{tf}.{dtype}), [])"
+
+
+def is_alone(tree: ast.AST | None, call: ast.Call) -> bool:
+    """Whether nothing is done with what a call gives."""
+    place = (call.lineno, call.col_offset, call.end_lineno, call.end_col_offset)
+    return tree is not None and any(
+        isinstance(one, ast.Expr)
+        and place == (one.value.lineno, one.value.col_offset, one.value.end_lineno, one.value.end_col_offset)
+        for one in ast.walk(tree)
+    )
+
+
+def _taken(source: Source, call: ast.Call) -> str | None:
+    """The dtype of what is taken out of a list (`self.items.pop()`), where the file says of what it is made."""
+    kept = dotted(call.func.value) if isinstance(call.func, ast.Attribute) and call.func.attr in _TAKES else ""
+    made = [
+        one.value for one in ast.walk(source.tree)
+        if isinstance(one, ast.Assign) and kept and kept in [dotted(target) for target in one.targets]
+    ]  # fmt: skip
+    value = made[0] if len(made) == 1 else None
+    value = (
+        value.args[0] if isinstance(value, ast.Call) and dotted(value.func).endswith("deque") and value.args else value
+    )
+    parts = value.elts if isinstance(value, ast.List) else []
+    kinds = {type(one.value) if isinstance(one, ast.Constant) else None for one in parts}
+    return _DTYPES.get(kinds.pop()) if len(kinds) == 1 else None
 
 
 def _whole(value: ast.expr, tf: str) -> str | None:

@@ -6,8 +6,9 @@ import ast
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import edit_of
+from pyfunc_debug.doctor.failures.pastes.map_fn_signatures import declared, map_fn, with_signature
 from pyfunc_debug.doctor.failures.reading.situation import Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, lookup
 
 _KINDS = {int: "int64", float: "float32", str: "string", bool: "bool", bytes: "string"}
@@ -28,17 +29,16 @@ def of_each(spot: Spot, asked: tuple[ast.expr, ast.expr, ast.Name]) -> wrapping.
     plain = isinstance(part, ast.Subscript) and decoded == "key"
     look = f"{source.text(table)}.__getitem__" if plain else f"lambda key: {_with_key(part, key, decoded, source)}"
     body = f"lambda {name}: {np}.vectorize({look})({name}.numpy())"
-    call = _map_fn(part, spot)
-    declared = _declared(call)
-    if call is not None and declared is None and own[:3] == dtype[:3]:  # what map_fn takes for granted
+    call = map_fn(part, spot)
+    said = declared(call)
+    if call is not None and said is None and own[:3] == dtype[:3]:  # what map_fn takes for granted
         dtype = own
-    said = source.text(declared) if declared is not None else f"{tf}.{dtype}"
-    new = f"{tf}.ensure_shape({tf}.py_function({body}, [{name}], {said}), {name}.shape)"
-    if call is None or declared is not None or dtype == own:
+    tout = source.text(said) if said is not None else f"{tf}.{dtype}"
+    new = f"{tf}.ensure_shape({tf}.py_function({body}, [{name}], {tout}), {name}.shape)"
+    if call is None or said is not None or dtype == own:
         edit = edit_of(spot.file, source.replaced({part: new}))
     else:
-        whole = source.with_argument(call, f"fn_output_signature={said}").replace(source.text(part), new, 1)
-        edit = edit_of(spot.file, source.replaced({call: whole}))
+        edit = with_signature(spot, call, part, new, tout)
     return None if edit is None else wrapping.Wrap(edit, True)
 
 
@@ -46,16 +46,3 @@ def _with_key(part: ast.expr, key: ast.Name, text: str, source: Source) -> str:
     """The text of `table[x]` with another key."""
     whole, start = source.text(part), key.col_offset - part.col_offset
     return f"{whole[:start]}{text}{whole[start + len(key.id) :]}"
-
-
-def _map_fn(part: ast.expr, spot: Spot) -> ast.Call | None:
-    """The `tf.map_fn` whose lambda computes nothing else."""
-    function = spot.source.parent(part)
-    call = spot.source.parent(function) if isinstance(function, ast.Lambda) else None
-    return call if isinstance(call, ast.Call) and dotted(call.func).endswith("map_fn") else None
-
-
-def _declared(call: ast.Call | None) -> ast.expr | None:
-    """What a `tf.map_fn` says that its function returns."""
-    given = [one.value for one in call.keywords if one.arg in ("fn_output_signature", "dtype")] if call else []
-    return given[0] if given else None

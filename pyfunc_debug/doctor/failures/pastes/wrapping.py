@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pyfunc_debug.doctor.failures.graphs import into_variables
 from pyfunc_debug.doctor.failures.pastes import array_calls
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
+from pyfunc_debug.doctor.failures.pastes.map_fn_signatures import declared as said_by
+from pyfunc_debug.doctor.failures.pastes.map_fn_signatures import map_fn, with_signature
 from pyfunc_debug.doctor.failures.reading import array_keys, shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.reading.made_values import made_dtype, made_shape, made_value
@@ -408,6 +410,10 @@ def expression(situation: Situation) -> Wrap | None:
     constant = isinstance(whole, ast.Call) and dotted(whole.func).rpartition(".")[2] == "constant"
     alone = constant and len(whole.args) == 1 and not whole.keywords  # type: ignore[union-attr]
     edit = _edit(spot, {whole if alone and isinstance(whole, ast.expr) else part: new})
+    mapping = map_fn(part, spot)
+    own = {dtype_of(spot.value(one)) for one in inputs}
+    if mapping is not None and said_by(mapping) is None and own != {tout.removeprefix(f"{tf}.")} and parts is None:
+        edit = with_signature(spot, mapping, part, new, tout)
     known = dtype is not None and (into is not None or bool(size) or not fits(spot))  # Keras asks for the shape, too
     return None if edit is None else Wrap(edit, known or tout == "[]")
 
@@ -510,7 +516,16 @@ def _needing_values(value: ast.expr, spot: Spot) -> ast.expr:
         and not takes_tensors(one, spot)
     ]  # fmt: skip
     tops = [one for one in foreign if not any(one is not other and _inside(one, other) for other in foreign)]
+    asked = [] if tops else [one for one in ast.walk(value) if _asks_python(one, spot)]
+    if asked and (len(asked) == 1 or isinstance(value, ast.Tuple)):
+        return asked[0]  # type: ignore[return-value]  # a Subscript
     return tops[0] if len(tops) == 1 else value
+
+
+def _asks_python(node: ast.AST, spot: Spot) -> bool:
+    """Whether it is `table[i]`, a part of Python's own dict, list or tuple, for a tensor."""
+    held = lookup(node.value, spot) if isinstance(node, ast.Subscript) else None
+    return isinstance(held, (dict, list, tuple)) and bool(symbolic_parts(node.slice, spot))  # type: ignore[attr-defined]
 
 
 def _inside(node: ast.AST, other: ast.AST) -> bool:
