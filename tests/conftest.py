@@ -73,6 +73,9 @@ FIRST = [
 ]  # fmt: skip
 """The longest of all, which begin before the others: one of them at the end would keep the others waiting."""
 
+IN_PARTS = FIRST[0]
+"""It takes half of the CPU of all: in one process it would outlast the others, where it begins late above all."""
+
 PACKAGES = ("pyfunc_debug", "jupyter_ext")
 MOST_PROCESSES = 6
 """The longest file takes a fifth of the time of all on four."""
@@ -151,6 +154,20 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def _quick(config: pytest.Config) -> bool:
     return bool(config.option.markexpr == "not slow")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files go to processes whole, but for the longest of all: its programs go by the files that they stand in."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            part = nodeid.rpartition("[")[2].partition("-")[0] if file.endswith(IN_PARTS) and "[" in nodeid else ""
+            return f"{file} {part}".rstrip()
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

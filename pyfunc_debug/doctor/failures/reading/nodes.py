@@ -121,14 +121,20 @@ def user_generators(situation: Situation) -> list[Node]:
 
 
 def failed_node(situation: Situation) -> Node | None:
-    """The node that a failure's text names, or whose call failed last."""
+    """The node that a failure's text names, or whose call failed last with an exception of its type.
+
+    What earlier programs of the process left, as generators of a notebook's cells before, may fail in between.
+    """
     tokens = _TOKEN.findall(situation.message) or _TOKEN.findall(str(situation.error))
     for token in tokens:
         rows = situation.rows(f"{_COLUMNS} WHERE token = ?", (token,))
         if rows:
             return _node(rows[0], situation)
     rows = situation.rows(
-        f"{_COLUMNS} WHERE origin = 'user' AND id = (SELECT node FROM call ORDER BY status <> 'error', id DESC LIMIT 1)"
+        f"{_COLUMNS} WHERE origin = 'user' AND id = (SELECT c.node FROM call c JOIN node n ON n.id = c.node "
+        "LEFT JOIN failure f ON f.id = c.failure ORDER BY c.status <> 'error', f.type IS NOT ?, n.file IS NULL, "
+        "c.id DESC LIMIT 1)",
+        (situation.kind,),
     )
     return _node(rows[0], situation) if rows else None
 
