@@ -1977,6 +1977,69 @@ def an_unknown_rank_in_a_training_step():
         train(iterator)
 
 
+def read_image(x):
+    return np.full((4, 4, 3), x, np.float32)
+
+
+def read_pair(x):
+    return np.full((4, 4, 3), x, np.float32), int(x)
+
+
+@triggers("unknown-shape", severity="note", says="its 4 calls returned [4, 4, 3]", pastes=True)
+def a_printed_element_spec():
+    ds = tf.data.Dataset.range(4).map(lambda x: tf.numpy_function(read_image, [x], tf.float32))
+    ds = ds.batch(2)
+    print(ds.element_spec)
+    list(ds)
+
+
+@triggers("unknown-shape", severity="note", says="its 4 calls returned [4, 4, 3] and []", pastes=True)
+def printed_shapes_in_a_map():
+    def parse(x):
+        image, label = tf.py_function(read_pair, [x], [tf.float32, tf.int64])
+        print("shapes", image.shape, label.shape)
+        return image, label
+
+    list(tf.data.Dataset.range(4).map(parse))
+
+
+@triggers("unknown-shape", severity="note", says="for y, s in zip(", pastes=True)
+def a_printed_dataset_of_pairs():
+    ds = tf.data.Dataset.range(4)
+    ds = ds.map(lambda x: tf.py_function(read_pair, [x], [tf.float32, tf.int64])).repeat(2)
+    print("the data:", ds)
+    list(ds)
+
+
+@triggers("unknown-shape", severity="note", says="nothing iterated it here")
+def a_printed_element_spec_of_a_dataset_that_never_runs():
+    ds = tf.data.Dataset.range(4).map(lambda x: tf.py_function(read_pair, [x], [tf.float32, tf.int64]))
+    print(ds.element_spec)
+
+
+@near("unknown-shape")
+def a_printed_element_spec_behind_another_map():
+    ds = tf.data.Dataset.range(4).map(lambda x: tf.numpy_function(read_image, [x], tf.float32))
+    ds = ds.map(lambda image: tf.image.resize_with_crop_or_pad(tf.slice(image, [0, 0, 0], [4, 4, 3]), 2, 2))
+    print(ds.element_spec)
+    list(ds)
+
+
+@near("unknown-shape")
+def a_printed_element_spec_of_another_dataset():
+    ds = tf.data.Dataset.range(4)
+    print(ds.element_spec)
+    images = ds.map(lambda x: tf.numpy_function(read_image, [x], tf.float32))
+    list(images)
+
+
+@near("unknown-shape")
+def printed_shapes_of_elements():
+    ds = tf.data.Dataset.range(4).map(lambda x: tf.numpy_function(read_image, [x], tf.float32))
+    for image in ds:
+        print(image.shape)
+
+
 @near("unknown-shape")
 def set_shape_that_is_right():
     list(shaped(lambda x: np.zeros((2, 3), np.float32), [2, None], np.ones(4)))

@@ -11,7 +11,7 @@ from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import code, indexed_generators, pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.rules import needless_python, recomputed, single_elements
+from pyfunc_debug.doctor.rules import needless_python, parallel_generators, recomputed, single_elements
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Frame, Node
 
@@ -102,12 +102,14 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
             "the input sets their pace, a faster model would not help" if share >= _BUSY or _beside(loop)
             else f"the steps wait for it, and a faster input brings up to x{1 / (1 - share):.1f}"
         )  # fmt: skip
+    elif share >= _BUSY or (slow is not None and _holds_gil(facts, slow)):
+        message = f"{loop.sentence}: the input sets its pace"
     else:
         message = f"{loop.sentence}: a faster input brings up to x{1 / (1 - share):.1f}"
     file: str = site.file
     line: int | None = site.line
     if slow is not None and slow.origin != "user":
-        message += f". It waits for {_generator(facts, slow)}, which gives one element at a time, on one thread"
+        message += f". It waits for {_generator(facts, slow)}, {_runs(facts, slow)}"
         if facts.source(slow.file):
             file, line = slow.file or file, _yields_at(facts, slow)
     for number in _singles(facts, loop, slow):
@@ -128,6 +130,14 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
         confidence="likely" if loop.at_most else "measured",
         evidence=(bodies, *_held(facts, slow), *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2]),
     )  # fmt: skip
+
+
+def _runs(facts: Facts, node: Node) -> str:
+    """How a generator runs, for a sentence: on one thread, or several of it side by side, as by `interleave`."""
+    if parallel_generators.at_once(facts, node) < parallel_generators.SEVERAL:
+        return "which gives one element at a time, on one thread"
+    holds = _holds_gil(facts, node)
+    return f"of which several run at once{', and take turns: one thread at a time can run Python' if holds else ''}"
 
 
 def _generator(facts: Facts, node: Node) -> str:
@@ -153,10 +163,8 @@ def _singles(facts: Facts, loop: Loop, slow: Node | None) -> list[int]:
 
 def _holds_gil(facts: Facts, node: Node) -> bool:
     """Whether a generator's code holds the GIL nearly all the time: calls side by side would wait for each other."""
-    return any(
-        one.node.id == node.id and one.grade == "native" and (one.held_share or 0.0) >= _HOLDS
-        for one in facts.contention.nodes
-    )
+    found = [one for one in facts.contention.nodes if one.node.id == node.id and one.grade == "native"]
+    return any((one.held_share or 0.0) >= _HOLDS or parallel_generators.takes_turns(facts, one) for one in found)
 
 
 def _without_loops(facts: Facts, node: Node) -> str:
@@ -227,7 +235,7 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
         yield _of_generator(facts, slow)
     for number in _singles(facts, loop, slow):
         yield single_elements.batched(facts, facts.nodes[number], single_elements.picking(facts)[number])
-    if "Prefetch" not in loop.kinds and not loop.at_most:
+    if "Prefetch" not in loop.kinds and not loop.at_most and not (slow is not None and _holds_gil(facts, slow)):
         rest_ns = loop.step_ns - loop.wait_ns
         gain = loop.step_ns / max(loop.wait_ns, rest_ns, 1)
         if gain >= _GAIN:

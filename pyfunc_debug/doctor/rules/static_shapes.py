@@ -40,7 +40,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                     break
 
 
-def _returned(facts: Facts, node: Node, position: int) -> list[tuple[Shape, int, int]]:
+def returned_shapes(facts: Facts, node: Node, position: int) -> list[tuple[Shape, int, int]]:
     """Shapes that a node's calls returned, how often, and the first call."""
     rows = facts.reader.rows(
         "SELECT v.shape, count(*), min(c.id) FROM call c JOIN value v ON v.call = c.id AND v.role = 'output' "
@@ -70,7 +70,7 @@ def _wrong(
         static = known.get((node.id, position))
         if static is None:
             continue
-        returned = _returned(facts, node, position)
+        returned = returned_shapes(facts, node, position)
         wrong = [(shape, count, first) for shape, count, first in returned if not _fits(shape, static)]
         if not wrong:
             continue
@@ -103,7 +103,7 @@ def _missed(
     number = facts.notices["unknown-elements"][0][2]["trace"]
     trace = next((one for one in facts.traces if one.id == number), None)
     reader = facts.functions[trace.function].name if trace is not None else "a graph"
-    returned = _returned(facts, node, position)
+    returned = returned_shapes(facts, node, position)
     fit = common([shape for shape, _, _ in returned]) if returned else None
     if not returned:
         seen = "No call was recorded"

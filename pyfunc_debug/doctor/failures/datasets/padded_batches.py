@@ -130,7 +130,7 @@ def _shapes(spot: Spot, call: ast.Call, spec: Any, shapes: Any) -> Explanation |
 
 
 def _leaves(spec: Any) -> Iterator[tuple[str, Shape | None]]:
-    """The name and the shape of each tensor of an element; no shape without a rank, or where it is no plain tensor."""
+    """The name and the shape of each tensor of an element; no shape without a rank, or of what is not a tensor."""
     if isinstance(spec, dict):
         for key, one in spec.items():
             yield from ((f"{key}{name}", shape) for name, shape in _leaves(one))
