@@ -51,19 +51,22 @@ def in_python(facts: Facts, file: str | None, draw: code.Write, autograph: bool)
     return pastes.replaced(facts, file, {part: text}) if text and fits(own, part, autograph) else None
 
 
-def in_words(facts: Facts, file: str | None, draw: code.Write, caller: str) -> str:
+def in_words(facts: Facts, file: str | None, draw: code.Write, caller: str | None) -> str:
     """What to write where the line has no paste: the draw as an expression, or where Python may draw.
 
     Args:
       facts: The recording.
       file: The user's file.
       draw: The draw in it.
-      caller: Where the function is called, as the end of a sentence.
+      caller: Where the function is called, as the end of a sentence; None where tf.data calls it.
     """
     found = _found(facts, file, draw)
     text = _text(facts, file, *found) if found is not None else ""
     if text and found is not None and fits(found[0], _converted(*found)[0], autograph=False):
         return f"{text}  # draws each time"
+    if caller is None:
+        tf = pastes.module(facts, file, "tensorflow") or "tf"
+        return f"the ops of {tf}.random draw for each element; what only Python can do belongs in a {tf}.py_function"
     return f"{draw.text} {caller}, with what it draws as an argument"
 
 
@@ -192,12 +195,27 @@ def _tensors(function: code.Definition) -> dict[str, int]:
     given = [*function.args.posonlyargs, *function.args.args]
     given = given[: len(given) - len(function.args.defaults)]
     found = {one.arg: 0 for one in given if one.arg not in ("self", "training", "mask")}
-    for one in code.own_nodes(function):
-        target = one.targets[0] if isinstance(one, ast.Assign) else None
-        if isinstance(one, ast.Assign) and isinstance(target, ast.Name):
-            made = isinstance(one.value, (ast.BinOp, ast.Call)) and set(names(one.value)) & {*found, "tf"}
-            found |= {target.id: one.lineno} if made and target.id not in found else {}
+    for line, target, value in _assigned(function):
+        part = isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) and value.value.id in found
+        made = isinstance(value, (ast.BinOp, ast.Call)) and set(names(value)) & {*found, "tf"}
+        found |= {target: line} if (part or made) and target not in found else {}
     return found
+
+
+def _assigned(function: code.Definition) -> Iterator[tuple[int, str, ast.expr]]:
+    """Lines, names and values of assignments: of `a, b = x["a"], x["b"]` and of `a, b = x` each alone."""
+    for one in code.own_nodes(function):
+        if not isinstance(one, ast.Assign):
+            continue
+        targets, values = [one.targets[0]], [one.value]
+        if isinstance(one.targets[0], ast.Tuple) and isinstance(one.value, ast.Tuple):
+            targets, values = one.targets[0].elts, one.value.elts
+        elif isinstance(one.targets[0], ast.Tuple) and isinstance(one.value, ast.Name):
+            targets = one.targets[0].elts
+            values = [ast.Subscript(one.value, ast.Constant(place), ast.Load()) for place in range(len(targets))]
+        for target, value in zip(targets, values):
+            if isinstance(target, ast.Name):
+                yield one.lineno, target.id, value
 
 
 def fits(own: Source, part: ast.expr, autograph: bool) -> bool:

@@ -1812,6 +1812,46 @@ def a_variable_that_no_loss_has():
     tape.gradient(y, [w])
 
 
+# -- trace-only: places of a tensor that is a part of an element ------------------------------------------------------
+
+
+@triggers("trace-only", says="tf.random.uniform([], 0, h - 4, tf.int32)", pastes=True)
+def a_random_crop_of_a_dict():
+    def crop(sample):
+        image, mask = sample["image"], sample["mask"]
+        h, w = image.shape[0], image.shape[1]
+        top = np.random.randint(0, h - 4)
+        left = np.random.randint(0, w - 4)
+        return {"image": image[top : top + 4, left : left + 4], "mask": mask[top : top + 4, left : left + 4]}
+
+    data = {"image": np.zeros((4, 8, 8, 3), np.float32), "mask": np.zeros((4, 8, 8), np.uint8)}
+    dataset = tf.data.Dataset.from_tensor_slices(data).map(crop)
+    assert [one["image"].shape for one in dataset] == [(4, 4, 3)] * 4
+
+
+@triggers("trace-only", says="tf.random.uniform([], 0, 4, tf.int32)", pastes=True)
+def a_random_window_of_a_pair():
+    def window(pair):
+        signal, target = pair
+        start = np.random.randint(0, 4)
+        return signal[start : start + 4], target[start]
+
+    pairs = tf.data.Dataset.from_tensor_slices(np.arange(64, dtype=np.float32).reshape(4, 2, 8))
+    pairs = pairs.map(lambda x: window((x[0], x[1])))
+    assert all(float(one[0]) in np.arange(64) for one, _ in pairs)
+
+
+@triggers("trace-only", says="draw for each element; what only Python can do belongs in a tf.py_function")
+def a_random_word_of_python():
+    words = {0: ["a", "b"], 1: ["c"]}
+
+    def chosen(x):
+        place = np.random.randint(0, 2)
+        return tf.constant(words[place][0]), x
+
+    list(tf.data.Dataset.range(4).map(chosen))
+
+
 # -- symbol-in-text ----------------------------------------------------------------------------------------------------
 
 

@@ -32,7 +32,7 @@ _THEN = (
 _WHILE = {"tf.data": "while the dataset was built", "tf.function": "while TensorFlow traced it"}
 
 _STAGING = "StagingError"
-"""AutoGraph's, in the place of one that it cannot make again: an OSError."""
+"""The exception of AutoGraph in the place of one that it does not know how to raise again: an OSError."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:

@@ -457,7 +457,7 @@ def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], t
         f"{what} {_times(traces)}, when "
         f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}{ran}",
         _kept_draw(facts, function, draws) or pastes.written(*first) or in_words(
-            facts, function.file, draw, f"where {function.name.rpartition('.')[2]} is called"
+            facts, function.file, draw, None if data else f"where {function.name.rpartition('.')[2]} is called"
         ),
         function.file, draw.line,
         evidence=tuple(f"line {one.line}: {facts.line(function.file, one.line)}" for one in draws[:_MOST]),

@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import compiled_function, c
 from pyfunc_debug.doctor.failures.models.keras_inputs import keras_input, listed_inputs
 from pyfunc_debug.doctor.failures.ops import row_loops, steps
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
-from pyfunc_debug.doctor.failures.pastes import control_flow, wrapping
+from pyfunc_debug.doctor.failures.pastes import control_flow, texts_of_ops, wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import best
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained, few, runs, when
@@ -96,7 +96,8 @@ def explain(situation: Situation) -> Explanation | None:
     edit = _correlation(spot, statement) or edit
     if cuts_a_loss(situation, statement, edit, parts):
         edit = None
-    return explained(situation, spot, statement, parts, edit, sure)
+    then = texts_of_ops.THEN if edit is not None and edit == texts_of_ops.values_of_texts(spot) else ""
+    return explained(situation, spot, statement, parts, edit, sure, then)
 
 
 def _correlation(spot: Spot, statement: ast.stmt) -> Edit | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.pastes.texts_of_ops import values_of_texts
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, indent_of, names, parameters
@@ -36,9 +37,13 @@ _ROWS = ("rows", "results", "each_row")
 
 def best(situation: Situation) -> wrapping.Wrap | None:
     """Python that needs values, put where it has them: as little of it as can be said for sure, else all of a map."""
-    piece = wrapping.expression(situation) if _is_text_of_ops(situation) else None
+    of_ops = _is_text_of_ops(situation)
+    piece = wrapping.expression(situation) if of_ops else None
     if piece is not None and piece.sure:
         return piece
+    values = values_of_texts(situation.spots[-1]) if of_ops else None
+    if values is not None:
+        return wrapping.Wrap(values, True)
     ways = [wrapping.helper_call] if _rest_is_graph(situation) else []
     found = [one for way in (*ways, wrapping.mapped_function) if (one := way(situation)) is not None]
     sure = next((one for one in found if one.sure), None)

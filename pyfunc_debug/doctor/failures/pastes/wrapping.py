@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.pastes import array_calls
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.pastes.map_fn_signatures import declared as said_by
 from pyfunc_debug.doctor.failures.pastes.map_fn_signatures import map_fn, with_signature
+from pyfunc_debug.doctor.failures.pastes.texts_of_ops import values_of_texts
 from pyfunc_debug.doctor.failures.reading import array_keys, shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.reading.made_values import made_dtype, made_shape, made_value
@@ -199,11 +200,13 @@ def is_graph(function: Function) -> bool:
 def fails_with_values(situation: Situation, inside: Sequence[Spot]) -> bool:
     """Whether a function fails as Python with values, too.
 
-    It asks for a value as TensorFlow 1 does, its ops make tensors for a library of arrays, or a dict is asked for a
-    tensor of several places.
+    It asks for a value as TensorFlow 1 does, its ops make tensors for a library of arrays, or text for a module of
+    Python's, or a dict is asked for a tensor of several places.
     """
     for spot in inside:
         function, statement = spot.function, spot.source.statement(spot.line)
+        if values_of_texts(spot) is not None:
+            return True
         if function is not None and (
             any(map(asks_a_session, calls(function))) or array_calls.given_tensors(function, spot)
         ):

@@ -42,6 +42,8 @@ _OPS = {
     **dict.fromkeys(("to_hash_bucket", "to_hash_bucket_fast", "to_hash_bucket_strong"), "int64"),
 }  # fmt: skip
 """Ops whose result has a dtype of its own, where they are not asked for another one."""
+_NARROW = {"uint8", "int8", "uint16", "int16"}
+"""Whole numbers that TensorFlow divides as float32 (`tf.math.truediv`), and NumPy as float64."""
 _NEAREST = re.compile(r"nearest", re.IGNORECASE)
 _DRAWN = {"choice", "permutation", "randint"}
 
@@ -62,6 +64,7 @@ class Guess:
         self._tf = alias(spot, "tensorflow")
         self._seen = set(seen)
         self._assigned = assigned or {}
+        self._steps: dict[str, list[ast.expr]] = {}
         self.lists = False
         """Whether `returned` met a list: for one dtype, a py_function takes the first of it and drops the rest."""
 
@@ -78,7 +81,7 @@ class Guess:
         if isinstance(function, ast.Lambda):
             value: ast.expr | None = function.body
         else:
-            self._assigned = assignments(function)
+            self._assigned, self._steps = assignments(function), _steps(function)
             found = [one for one in own_nodes(function) if isinstance(one, ast.Return) and one.value is not None]
             value = found[-1].value if found else None
         if value is None:
@@ -123,6 +126,13 @@ class Guess:
 
     def _name(self, node: ast.Name) -> str | None:
         value = self._spot.value(node.id)
+        steps = self._steps.get(node.id, [])
+        if len(steps) > 1:  # `x = decode(x)`, `x = resize(x)`: each takes what the one before made
+            self._steps[node.id] = steps[:-1]
+            found = self._of(steps[-1])
+            self._steps[node.id] = steps
+            if found is not None:
+                return found
         if node.id in self._assigned and node.id not in self._seen:
             self._seen.add(node.id)
             found = self._of(self._assigned[node.id])
@@ -139,11 +149,21 @@ class Guess:
         if found is None and isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
             found = self._of(node.left)
         if isinstance(node.op, ast.Div) and found is not None and ("int" in found or found == "bool"):
-            return "float64"
+            return "float32" if found in _NARROW and self._is_op(node) else "float64"
         constants = [one.value for one in (node.left, node.right) if isinstance(one, ast.Constant)]
         if found is not None and "int" in found and any(isinstance(one, float) for one in constants):
             return "float64"
         return found
+
+    def _is_op(self, node: ast.expr) -> bool:
+        """Whether an expression is computed by TensorFlow's ops, as far as it says so itself."""
+        for one in ast.walk(node):
+            made = one
+            if isinstance(one, ast.Name):
+                made = (self._steps.get(one.id) or [self._assigned.get(one.id, one)])[-1]
+            if isinstance(made, ast.Call):
+                return root_is(made.func, self._spot, "tensorflow")
+        return False
 
     def _item(self, node: ast.Subscript) -> str | None:
         value = lookup(node.value, self._spot)
@@ -261,6 +281,15 @@ def assignments(function: ast.AST) -> dict[str, ast.expr]:
             if name in found and name in names(one.value) and not _casts(one.value):
                 continue  # `x = x / 255`: the first says more
             found[name] = one.value
+    return found
+
+
+def _steps(function: ast.AST) -> dict[str, list[ast.expr]]:
+    """What a function assigns each of its names, one after the other."""
+    found: dict[str, list[ast.expr]] = {}
+    for one in own_nodes(function):
+        if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name):
+            found.setdefault(one.targets[0].id, []).append(one.value)
     return found
 
 
