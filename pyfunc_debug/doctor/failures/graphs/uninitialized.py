@@ -99,8 +99,8 @@ def _of_initializer(
     if line is None or born is None or not call.lineno < born < spot.line:
         return None
     cause = (
-        f"{name} has no value: {_last(call)} (line {call.lineno}) is for the variables that are there by then, and line "
-        f"{born} makes this one."
+        f"{name} has no value: {_last(call)} (line {call.lineno}) is for the variables that are there by then, and "
+        f"line {born} makes this one."
     )
     advice = f"Make the initializer behind line {born}."
     edit = _behind(spot, line, born, kept)
