@@ -2111,3 +2111,24 @@ def a_tensor_array_that_a_graph_loop_fills():
         return kept.stack()
 
     powers(tf.constant(1.0))
+
+
+@triggers("trace-only", says="self.losses.setdefault(name, []).append(float(value)), [value], [])", pastes=True)
+def a_logger_whose_lists_are_made_as_needed():
+    class Logger:
+        def __init__(self):
+            self.losses = {}
+
+        def log(self, name, value):
+            self.losses.setdefault(name, []).append(float(value))
+
+    logger = Logger()
+
+    @tf.function
+    def step(x):
+        loss = tf.reduce_mean(x**2)
+        logger.log("loss", loss)
+        return loss
+
+    for i in range(3):
+        step(tf.ones([2]) * i)

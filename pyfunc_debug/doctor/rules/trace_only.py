@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.draws import SEEDS
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.graphs.state_changes import in_python
 from pyfunc_debug.doctor.failures.kept import edited_lines
-from pyfunc_debug.doctor.failures.pastes.each_time import each_time, is_alone
+from pyfunc_debug.doctor.failures.pastes.each_time import each_time
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.text import listed
@@ -224,6 +224,7 @@ def _each_time(facts: Facts, function: Function, writes: Sequence[code.Write]) -
     for write in writes:
         there = [one for one in pastes.around(facts.tree(function.file), write.line, ast.Call)
                  if ast.unparse(one) == write.text]  # fmt: skip
+        there = [_with_chain(facts.tree(function.file), one) for one in there]
         new = None
         if found is not None and len(there) == 1 and not _read_elsewhere(found, write):
             new = each_time(pastes.source(facts, function.file), found, there[0], tf)
@@ -235,12 +236,21 @@ def _each_time(facts: Facts, function: Function, writes: Sequence[code.Write]) -
         return edits
     write, name = writes[0], function.name.rpartition(".")[2]
     tree = facts.tree(function.file)
-    if any(ast.unparse(one) == write.text and not is_alone(tree, one) for one in pastes.walk(tree, ast.Call)):
+    takes = write.text.partition("(")[0].endswith((".pop", ".popleft"))
+    if takes and not any(ast.unparse(one.value) == write.text for one in pastes.walk(tree, ast.Expr)):
         return f"call {write.text} where {name} is called, and give {name} what that returns"
     return (
         f"return from {name} what line {write.line} keeps, and call {write.target or write.name}."
         f"{write.text[len(write.target) + 1 :].partition('(')[0]}(...) with it where {name} is called"
     )
+
+
+def _with_chain(tree: ast.AST | None, call: ast.Call) -> ast.Call:
+    """The call with those that are asked of its result: `self.losses.setdefault(name, []).append(loss)`."""
+    around = {id(one.func.value): one for one in pastes.walk(tree, ast.Call) if isinstance(one.func, ast.Attribute)}
+    while id(call) in around:
+        call = around[id(call)]
+    return call
 
 
 def _read_elsewhere(function: Definition, write: code.Write) -> bool:

@@ -13,7 +13,8 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias
 
 RULE = "autograph"
 _UNDEFINED = re.compile(
-    r"'(\w+)' must also be initialized in the (main|else) branch|'(\w+)' must be defined before the loop"
+    r"'([\w.]+(?:\[[^\]]+\])?)' must also be initialized in the (main|else) branch"
+    r"|'([\w.]+(?:\[[^\]]+\])?)' must be defined before the loop"
     r"|'(\w+)' is (?:None|undefined)"
 )
 _RETURN = re.compile(r"the (main|else) branch must also have a return statement")
@@ -77,7 +78,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _undefined(spot: Spot, statement: ast.stmt, found: re.Match[str]) -> Explanation | None:
     name = next(one for one in (found[1], found[3], found[4]) if one)
-    value = _assigned(statement, name)
+    value = _assigned(statement, name) if name.isidentifier() else None  # what is kept elsewhere may mean another
     tf = alias(spot, "tensorflow")
     edit = None
     if value is not None:

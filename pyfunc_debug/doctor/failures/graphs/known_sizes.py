@@ -34,13 +34,21 @@ def as_python_range(spot: Spot, given: ast.expr) -> str | None:
         return None
     texts = []
     for one in given.args:
-        text = size(spot, one)
+        text = size(spot, one) or (spot.source.text(one) if _is_known(spot, one) else None)
         plain = all(not is_symbolic(lookup(part, spot)) for part in ast.walk(one) if isinstance(part, ast.Name))
         known = isinstance(one, ast.Constant) or type(lookup(one, spot)) is int
         if text is None and not (plain and known):
             return None
         texts.append(text or spot.source.text(one))
     return f"range({', '.join(texts)})"
+
+
+def _is_known(spot: Spot, node: ast.expr) -> bool:
+    """Whether it is `x.shape[1]` of a tensor whose shape says that size: a number of Python's."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Attribute) or node.value.attr != "shape":
+        return False
+    sizes, at = shape_of(lookup(node.value.value, spot)), getattr(node.slice, "value", None)
+    return sizes is not None and type(at) is int and at < len(sizes) and sizes[at] is not None
 
 
 def as_python_ranges(spot: Spot, node: ast.ListComp | ast.GeneratorExp) -> Edit | None:

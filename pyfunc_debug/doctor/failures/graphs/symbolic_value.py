@@ -170,9 +170,12 @@ def _iterate(
         advice = "A Keras model computes all samples at once: put the loop into the call of a layer, with tf.map_fn."
         return explained(situation, spot, statement, parts, None, advice=advice)
     edit: Edit | None = None
-    said = ""
+    said, over = "", few(parts)
     for one in ast.walk(value):
         if isinstance(one, (ast.ListComp, ast.GeneratorExp)) and _is_over_tensor(one.generators[0].iter, spot):
+            counted = one.generators[0].iter
+            if isinstance(counted, ast.Call) and dotted(counted.func) == f"{tf}.range":
+                over = f"`{short(spot.source.text(counted), 40)}`"
             edit = known_sizes.as_python_ranges(spot, one) or comprehensions.in_graph(spot, one)
             if edit is None and not getattr(function, "decorator_list", ()):  # a tf.function is traced in a body, too
                 edit = function_in_python(situation)
@@ -201,8 +204,8 @@ def _iterate(
         and isinstance(statement, ast.For)
         and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     ):
-        over = known_sizes.as_python_range(spot, statement.iter)
-        edit = wrapping.replace_expression(spot, statement.iter, over) if over is not None else None
+        numbers = known_sizes.as_python_range(spot, statement.iter)
+        edit = wrapping.replace_expression(spot, statement.iter, numbers) if numbers is not None else None
         edit = edit or (converted(spot, function) if control_flow.converts(function) else None)
         edit = edit or row_loops.mapped(spot, statement) or function_in_python(situation)
     if edit is None:
@@ -210,7 +213,7 @@ def _iterate(
         edit = wrapping.replace_expression(spot, value, text) if text is not None else None
     code = short(spot.source.text(statement).split("\n")[0], 44)
     said = said or runs(situation)
-    cause = f"`{code}` looped in Python over {few(parts)} {when(situation)}: it has no elements yet. {said}"
+    cause = f"`{code}` looped in Python over {over} {when(situation)}: it has no elements yet. {said}"
     advice = "" if edit is not None else f"Loop with {tf}.map_fn(f, x), or take the parts with {tf}.unstack(x)."
     if edit is None and is_loss(situation):
         advice = "A loss needs a gradient, and NumPy and Python give none: compute it with TensorFlow's ops."

@@ -49,16 +49,16 @@ def each_time(source: Source, function: Function, call: ast.Call, tf: str) -> st
         return None
     head = ", ".join([*given, *(f"{one}={one}" for one in bound)])
     wrapped = f"{tf}.py_function(lambda{' ' * bool(head)}{head}: {text}, [{', '.join(inputs)}], "
-    if is_alone(source.tree, call):
+    if _is_alone(source.tree, call):
         return f"{wrapped}[])"
     dtype = _taken(source, call)
     return None if dtype is None else f"{tf}.ensure_shape({wrapped}{tf}.{dtype}), [])"
 
 
-def is_alone(tree: ast.AST | None, call: ast.Call) -> bool:
+def _is_alone(tree: ast.AST, call: ast.Call) -> bool:
     """Whether nothing is done with what a call gives."""
     place = (call.lineno, call.col_offset, call.end_lineno, call.end_col_offset)
-    return tree is not None and any(
+    return any(
         isinstance(one, ast.Expr)
         and place == (one.value.lineno, one.value.col_offset, one.value.end_lineno, one.value.end_col_offset)
         for one in ast.walk(tree)
