@@ -31,6 +31,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     text_arguments,
     unbatched,
     unknown_length,
+    windows,
 )
 from pyfunc_debug.doctor.failures.gradients import (
     above_tape,
@@ -158,6 +159,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     elements.explain,
     given_functions.explain,
     given_functions.without_return,
+    windows.explain,
     taken_parts.explain,
     keras_batches.explain,
     sample_sizes.explain,

@@ -49,9 +49,12 @@ def explain(situation: Situation) -> Explanation | None:
                 taken = parameters(given)[:1]
                 if taken and _takes_parts(given, taken[0]):
                     listed = f"*{taken[0]}"
+                body = spot.source.text(given.body)
                 if dotted(given.body) in parameters(given):  # it hands on the element as it is
                     listed = f"*{dotted(given.body)}"
-                edit = wrapping.replace_expression(spot, given, f"lambda {listed}: {spot.source.text(given.body)}")
+                elif one.func.attr == "map" and taken and "*" not in listed and not _is_whole(given.body):
+                    listed, body = f"{taken[0]}, *others", f"({body}, *others)"
+                edit = wrapping.replace_expression(spot, given, f"lambda {listed}: {body}")
             else:
                 keys, new = _keys(spot, match[1]), f"lambda *parts: {text}(parts)"
                 if len(keys) == gets:
@@ -91,6 +94,11 @@ def _definition(spot: Spot, name: str) -> ast.FunctionDef | None:
     """The one function of a name in a file."""
     found = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
     return found[0] if len(found) == 1 else None
+
+
+def _is_whole(body: ast.expr) -> bool:
+    """Whether a lambda says all parts of the new element: of anything else the other parts go with it."""
+    return isinstance(body, (ast.Tuple, ast.List, ast.Dict))
 
 
 def _takes_parts(function: ast.Lambda, name: str) -> bool:

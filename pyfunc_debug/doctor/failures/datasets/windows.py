@@ -1,0 +1,119 @@
+"""`flat_map` over windows of pairs or dicts, whose parts are datasets; and over what a py_function returns."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor.failures.bodies.results import body_shape
+from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
+
+RULE = "structure"
+_METHODS = ("flat_map", "interleave")
+_RESULT = re.compile(r"`?map_func`? (?:argument )?must return a `Dataset` object\. Got <class '([\w.]+)'>")
+_AS_DATASET = re.compile(
+    r"'(?:dict|tuple)' object has no attribute '(?:batch|take|skip|padded_batch)'|\(\) takes 1 positional argument but"
+)
+_OF_EACH = {"batch", "padded_batch", "take", "skip", "prefetch", "int", "len"}
+"""What can be asked of each part of a window alone."""
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if what a function of flat_map was given or returned is why the program failed."""
+    result, asked = _RESULT.search(situation.message), _AS_DATASET.search(situation.message)
+    if situation.body or not (result or asked):
+        return None
+    for spot in reversed(situation.spots):
+        statement = spot.source.statement(spot.line)
+        found = [one for one in calls(statement) if _is_flat(one)] if statement is not None else []
+        if len(found) == 1 and found[0].args:
+            spec = element_spec(situation, spot)
+            function = _function(found[0].args[0], spot.source)
+            if function is None:
+                return None
+            if result:
+                return _returned(spot, found[0], function, result[1], spec)
+            return _of_parts(spot, found[0], function, spec) if _has_datasets(spec) else None
+    return None
+
+
+def _is_flat(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
+
+
+def _has_datasets(spec: Any) -> bool:
+    """Whether an element has datasets for its parts, as those of `window` do; one dataset alone is none of them."""
+    return isinstance(spec, (dict, tuple)) and any(type(one).__name__ == "DatasetSpec" for one in _leaves(spec))
+
+
+def _leaves(spec: Any) -> Iterator[Any]:
+    if isinstance(spec, (dict, tuple)):
+        for one in spec.values() if isinstance(spec, dict) else spec:
+            yield from _leaves(one)
+    else:
+        yield spec
+
+
+def _function(given: ast.expr, source: Source) -> Function | None:
+    if isinstance(given, ast.Lambda):
+        return given
+    found = [one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef) and one.name == dotted(given)]
+    return found[0] if len(found) == 1 else None
+
+
+def _results(function: Function) -> list[ast.expr]:
+    if isinstance(function, ast.Lambda):
+        return [function.body]
+    return [one.value for one in own_nodes(function) if isinstance(one, ast.Return) and one.value is not None]
+
+
+def _returned(spot: Spot, call: ast.Call, function: Function, kind: str, spec: Any) -> Explanation | None:
+    """A function that gives several datasets, or tensors, where one dataset is asked for."""
+    results = _results(function)
+    made = [one for one in calls(function) if dotted(one.func).rpartition(".")[2] in NODE_CALLS]
+    if made and body_shape(made[0], spot) == ():
+        return None  # one number: a map was meant
+    windows = _has_datasets(spec)
+    if len(results) != 1 or not (windows or made):
+        return None
+    source, tf = spot.source, alias(spot, "tensorflow")
+    text = source.text(results[0])
+    text = f"({text})" if isinstance(results[0], ast.Tuple) and not text.startswith("(") else text
+    text = f"tuple({text})" if kind == "list" else text
+    name = getattr(function, "name", "the lambda")
+    assert isinstance(call.func, ast.Attribute)
+    what = kind.rpartition(".")[2].replace("SymbolicTensor", "tensor")
+    cause = f"{call.func.attr} wants one Dataset from {name}, of the elements that come out, and it returned a {what}. "
+    if windows:
+        new = f"{tf}.data.Dataset.zip({text})"
+        cause += "A window has a dataset for each part of the elements: zip makes one of them."
+    else:
+        new = f"{tf}.data.Dataset.from_tensor_slices({text})"
+        cause += "Its rows are the elements of one."
+    edit = edit_of(spot.file, source.replaced({results[0]: new}))
+    return Explanation(RULE, spot.file, results[0].lineno, cause, edit, "" if edit else f"Return {short(new, 60)}.")
+
+
+def _of_parts(spot: Spot, call: ast.Call, function: Function, spec: Any) -> Explanation | None:
+    """A function of one dataset, where each part of a window is one."""
+    asked = {dotted(one.func).rpartition(".")[2] or getattr(one.func, "attr", "") for one in calls(function)}
+    if len(function.args.args) != 1 or not asked <= _OF_EACH:
+        return None
+    source, tf, given = spot.source, alias(spot, "tensorflow"), call.args[0]
+    star = "*" if isinstance(spec, tuple) else ""
+    new = f"lambda {star}parts: {tf}.data.Dataset.zip({tf}.nest.map_structure({source.text(given)}, parts))"
+    edit = edit_of(spot.file, source.replaced({given: new}))
+    what = f"tuples of {len(spec)}" if isinstance(spec, tuple) else "dicts"
+    cause = (
+        f"the elements were {what} before window, so that a window is not one dataset: it has one for each part of "
+        "them. Each is asked for its batch, and zip makes one dataset of all."
+    )
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else f"Give it {short(new, 60)}.")
