@@ -25,7 +25,7 @@ _NAME = re.compile(r"Tensor\(\"[^\"]*\", shape=")
 _MISSING = {"NotFoundError", "FileNotFoundError", "KeyError"}
 """What is raised of a name that nothing has."""
 _PARTS = {"IndexError", "ValueError"}
-"""What is raised of parts that a name has not, and of a text that is no number and not in a list."""
+"""What is raised of parts that a name has not, and of a text that does not say a number or is not in a list."""
 _Text = tuple[str, Source, ast.expr, list[dict[str, Any]]]
 """The file, its source, the expression and the notices of the tensors in it."""
 
