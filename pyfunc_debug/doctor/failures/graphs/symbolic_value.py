@@ -25,7 +25,7 @@ from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained, few
 from pyfunc_debug.doctor.failures.pastes.value_fixes import converted, stored, value_fix
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_keras, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras, shape_of, symbolic_parts
 
 _VALUE = re.compile(
     r"'?(?:SymbolicTensor|Tensor|KerasTensor)'? object has no attribute '(?P<attribute>\w+)'"
@@ -152,6 +152,8 @@ def _bool(
         + (
             "AutoGraph turns `if` into graph code only where it converts the function."
             if isinstance(statement, (ast.If, ast.While))
+            else "A list's index and count, and `in`, compare its items with it: that needs a value."
+            if asks or any(dotted(one.func).endswith((".index", ".count")) for one in calls(value))
             else "`and`, `or`, `not`, `a < b < c`, min and max need a value; ops do not."
         )
     )  # fmt: skip

@@ -24,6 +24,10 @@ _FORMAT = re.compile(
 _NAME = re.compile(r"Tensor\(\"[^\"]*\", shape=")
 _MISSING = {"NotFoundError", "FileNotFoundError", "KeyError"}
 """What is raised of a name that nothing has."""
+_PARTS = {"IndexError", "ValueError"}
+"""What is raised of parts that a name has not, and of a text that does not say a number or is not in a list."""
+_Text = tuple[str, Source, ast.expr, list[dict[str, Any]]]
+"""The file, its source, the expression and the notices of the tensors in it."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -31,7 +35,9 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.kind == "TypeError" and not situation.body and _FORMAT.search(situation.message):
         return _formatted(situation)
     if situation.kind in _MISSING and not situation.body and _NAME.search(situation.message):
-        return _named(situation)
+        return _named(list(_repeated(situation)), situation)
+    if situation.kind in _PARTS and not situation.body and situation.last is not None:
+        return _named(list(_at(situation.last, situation)), situation)
     return None
 
 
@@ -59,9 +65,8 @@ def _rank(tensor: Any) -> int | None:
     return None if shape is None else len(shape)
 
 
-def _named(situation: Situation) -> Explanation | None:
+def _named(found: list[_Text], situation: Situation) -> Explanation | None:
     """A file or a key by the name of a tensor: the recording knows which line made a text of one."""
-    found = list(_texts(situation))
     if len(found) != 1:
         return None
     file, own, text, noticed = found[0]
@@ -82,18 +87,30 @@ def _named(situation: Situation) -> Explanation | None:
     return Explanation(RULE, file, text.lineno, f"{cause}.", edit, words, "measured" if sure else "likely")
 
 
-def _texts(situation: Situation) -> Iterator[tuple[str, Source, ast.expr, list[dict[str, Any]]]]:
-    """The texts of tensors' names whose words the failure repeats, with their files and the recording's notices."""
-    found: dict[tuple[str, int, int], tuple[str, Source, ast.expr, list[dict[str, Any]]]] = {}
+def _repeated(situation: Situation) -> Iterator[_Text]:
+    """The texts whose words the failure repeats."""
+    for one in _texts(situation):
+        if all(word in situation.message for word in _words(one[2])):
+            yield one
+
+
+def _at(spot: Spot, situation: Situation) -> Iterator[_Text]:
+    """The texts in the line that failed: `str(path).split("/")[-2]` has no such part."""
+    for one in _texts(situation):
+        if one[0] == spot.file and one[2].lineno <= spot.line <= (one[2].end_lineno or 0):
+            yield one
+
+
+def _texts(situation: Situation) -> Iterator[_Text]:
+    """The texts of tensors' names, with their files and the recording's notices."""
+    found: dict[tuple[str, int, int], _Text] = {}
     for (facts,) in situation.rows("SELECT facts FROM notice WHERE rule = 'printed-symbol'"):
         noticed = json.loads(facts)
         file, own = str(noticed["file"]), read(str(noticed["file"]))
         for text in texts_in_ops.texts_at(own, int(noticed["line"])):
             key = (file, text.lineno, text.col_offset)
             found.setdefault(key, (file, own, text, []))[3].append(noticed)
-    for one in found.values():
-        if all(word in situation.message for word in _words(one[2])):
-            yield one
+    yield from found.values()
 
 
 def _words(text: ast.expr) -> Iterator[str]:

@@ -251,8 +251,9 @@ def means_bytes(function: ast.AST, spot: Spot) -> bool:
             return True
         if isinstance(one, ast.Attribute) and one.attr in ("decode", "frombuffer", "tobytes", "BytesIO", "imdecode"):
             return True
-        known = lookup(one.value, spot) if isinstance(one, ast.Subscript) else None
-        if type(known) is dict and any(isinstance(key, bytes) for key in known):
+        held = isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)
+        known = lookup(one, spot) if held else None
+        if isinstance(known, (dict, set, frozenset, list, tuple)) and any(isinstance(key, bytes) for key in known):
             return True
     return False
 
