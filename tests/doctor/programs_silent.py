@@ -2132,3 +2132,31 @@ def a_logger_whose_lists_are_made_as_needed():
 
     for i in range(3):
         step(tf.ones([2]) * i)
+
+
+@triggers("trace-only", says="def keep(x, i=i):", pastes=True)
+def a_dict_by_the_turns_of_a_loop_of_pythons():
+    kept = {}
+
+    @tf.function
+    def step(x):
+        for i in range(2):
+            kept[i] = x * (i + 1)
+        return x
+
+    for value in (1.0, 2.0, 3.0):
+        step(tf.constant(value))
+
+
+@triggers("trace-only", says="def keep(loss, name=name):", pastes=True)
+def a_dict_by_a_name_that_is_given():
+    losses = {}
+
+    @tf.function
+    def step(x, name):
+        loss = tf.reduce_mean(x**2)
+        losses[name] = loss
+        return loss
+
+    for value in (1.0, 2.0, 3.0):
+        step(tf.constant(value), "train")

@@ -360,11 +360,21 @@ def _kept(facts: Facts, function: Function, found: Definition, write: code.Write
     inputs = [one for one in names(statement) if one in local and one != write.name] if statement is not None else []
     edit = None
     if statement is not None:
-        edit = in_python(pastes.source(facts, function.file), found, statement, inputs, tf)
+        keys = [one for one in inputs if one in _keys_of(statement)]  # no tensor is one: it is not hashable
+        given = [one for one in inputs if one not in keys]
+        edit = in_python(pastes.source(facts, function.file), found, statement, given, tf, keys=keys)
     if edit is None or function.file is None:
         name = function.name.rpartition(".")[2]
         return f"return from {name} what line {write.line} keeps, and keep it where {name} is called"
     return [dataclasses.replace(edit, file=function.file)]
+
+
+def _keys_of(statement: ast.stmt) -> set[str]:
+    """The names by which a statement asks a container for its place: `kept[name, i] = x`."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    return {
+        name for one in ast.walk(target or statement) if isinstance(one, ast.Subscript) for name in names(one.slice)
+    }
 
 
 def _read_in_ops(facts: Facts, function: Function, name: str, but: int) -> list[Edit | None]:

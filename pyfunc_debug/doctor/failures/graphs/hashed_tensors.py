@@ -39,7 +39,8 @@ def explain(situation: Situation) -> Explanation | None:
     if max(one.lineno for one in found) - min(one.lineno for one in found) >= _FARTHEST:
         found = failed
     first, last = min(one.lineno for one in found), max(one.end_lineno or one.lineno for one in found)
-    value = value_of(spot, name) if name in spot.variables else f"{name}.numpy()"
+    of_bytes = any(isinstance(one, bytes) for held in _holders(around, name, spot) for one in held)
+    value = f"{name}.numpy()" if of_bytes or name not in spot.variables else value_of(spot, name)
     edit = Edit(spot.file, first, last, source.spliced(dict.fromkeys(found, value), first, last))
     text = ", and `.decode()` makes text of its bytes" if value.endswith(".decode()") else ""
     cause = (
@@ -51,6 +52,20 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _keys(around: ast.AST, spot: Spot) -> Iterator[ast.Name]:
     """The names that dicts and sets are asked for."""
+    for owner, key in _asked(around):
+        if _takes_keys(owner, key, spot):
+            yield key
+
+
+def _holders(around: ast.AST, name: str, spot: Spot) -> Iterator[Any]:
+    """The dicts and sets that are asked for one name."""
+    for owner, key in _asked(around):
+        if key.id == name and _takes_keys(owner, key, spot):
+            yield lookup(owner, spot)
+
+
+def _asked(around: ast.AST) -> Iterator[tuple[ast.expr, ast.Name]]:
+    """What may be a dict or a set, and the name that it is asked for."""
     for one in ast.walk(around):
         key: ast.expr | None = None
         owner: ast.expr | None = None
@@ -60,8 +75,8 @@ def _keys(around: ast.AST, spot: Spot) -> Iterator[ast.Name]:
             owner, key = one.comparators[0], one.left
         elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.args:
             owner, key = (one.func.value, one.args[0]) if one.func.attr in _BY_KEY else (None, None)
-        if isinstance(key, ast.Name) and owner is not None and _takes_keys(owner, key, spot):
-            yield key
+        if isinstance(key, ast.Name) and owner is not None:
+            yield owner, key
 
 
 def _takes_keys(owner: ast.expr, key: ast.Name, spot: Spot) -> bool:
@@ -69,10 +84,7 @@ def _takes_keys(owner: ast.expr, key: ast.Name, spot: Spot) -> bool:
     held: Any = lookup(owner, spot) if dotted(owner) else None
     if not isinstance(held, (dict, set, frozenset)):
         return False
-    dtype = dtype_of(spot.value(key.id))
-    if dtype == "string":
-        return not any(isinstance(one, bytes) for one in held)
-    return not held or "float" not in dtype
+    return not held or "float" not in dtype_of(spot.value(key.id))
 
 
 def _one_value(value: object) -> bool:

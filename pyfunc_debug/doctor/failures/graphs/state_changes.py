@@ -86,6 +86,7 @@ def in_python(
     inputs: Sequence[str],
     tf: str,
     hashed: Sequence[str] = (),
+    keys: Sequence[str] = (),
 ) -> Edit | None:
     """A statement as the body of a py_function that gives nothing back.
 
@@ -96,6 +97,7 @@ def in_python(
       inputs: Names of the tensors in it.
       tf: What the file calls TensorFlow.
       hashed: Tensors that are keys, which only values can be.
+      keys: Python's own values that are keys: they stay what they were when the graph was built.
 
     Returns:
       What to paste, without the name of the file.
@@ -122,7 +124,7 @@ def in_python(
     return Edit(
         "", first, last,
         (
-            f"{blanks}def {name}({listed}):",
+            f"{blanks}def {name}({', '.join([*inputs, *(f'{one}={one}' for one in keys)])}):",
             *([f"{blanks}    global {', '.join(outer)}"] if outer else []),
             *(f"    {line}" if line.strip() else line for line in lines),
             f"{blanks}{tf}.py_function({name}, [{listed}], [])",
