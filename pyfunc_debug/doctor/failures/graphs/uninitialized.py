@@ -65,7 +65,8 @@ def _last(call: ast.Call) -> str:
 def _session(call: ast.Call, spot: Spot) -> Any:
     """The session that a call of `run` is one of."""
     held = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) and call.func.attr == "run" else None
-    return held if any(one.__name__ == "BaseSession" for one in type(held).__mro__) else None
+    kinds = {one.__name__ for one in type(held).__mro__ if one.__module__.endswith(".client.session")}
+    return held if kinds else None
 
 
 def _above(spot: Spot, statement: ast.stmt, text: str) -> Edit | None:
