@@ -10,7 +10,7 @@ import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
 
 RULE = "serialization"
@@ -37,7 +37,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     place = places[0]
     given, saved = got[place], list(dict.fromkeys(one[place] for one in fitting))
-    name, tf = dotted(called[0].func), alias(spot, "tensorflow")
+    name, tf = short(spot.source.text(called[0].func), 30), alias(spot, "tensorflow")
     known = " and ".join(map(_shown, saved[:2]))
     head = f"argument {place + 1} of {name} is {_shown(given)}, and the file has a graph for {known} only: "
     if _TENSOR.match(given):
