@@ -208,8 +208,9 @@ class HangWatch:
 
     def _tell(self, new: list[tuple[Ticket, Waiting]], still: list[tuple[Ticket, Waiting]], now: int) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        calls = {ticket.ident: ticket.call for ticket, _ in still}
-        others = [state.holder for _, state in still if state.holder is not None and state.holder.ident not in calls]
+        calls = {ticket.ident: ticket.call for ticket in list(self._open.values())}  # also younger ones
+        stand = {ticket.ident for ticket, _ in still}
+        others = [state.holder for _, state in still if state.holder is not None and state.holder.ident not in stand]
         pool = len(still) >= cores and len(still) > 1 and all(state.lock for _, state in still) and not others
         lines = []
         for ticket, state in new:

@@ -55,8 +55,8 @@ def run_of_a_graph():
         time.monotonic()
 
 
-def findings(told, run, let_go):
-    """What is found of a thread that runs this, until its hang was told."""
+def findings(told, run, let_go, calls=1):
+    """What is found of a thread that runs this, until so many of its calls were told to hang, at once or one by one."""
 
     def guarded():
         with contextlib.suppress(RuntimeError, tf.errors.OpError):  # its lock was let go for it
@@ -65,8 +65,11 @@ def findings(told, run, let_go):
     thread = threading.Thread(target=guarded, name="reader")
     with pfd.record(hang_after=0.2) as recording:
         thread.start()
-        assert told.event.wait(HANG_S)
-        live = recording.findings(select=["hang"])
+        live = []
+        while len(live) < calls:
+            assert told.event.wait(HANG_S)
+            told.event.clear()
+            live = recording.findings(select=["hang"])
         let_go()
         thread.join()
     return live
@@ -131,7 +134,7 @@ def test_two_calls_that_took_two_locks_in_two_orders(told):
     options = tf.data.Options()
     options.threading.private_threadpool_size = 4
     ds = tf.data.Dataset.range(2).with_options(options).map(swapped, num_parallel_calls=2)
-    found = findings(told, lambda: list(ds), lock.release)
+    found = findings(told, lambda: list(ds), lock.release, calls=2)
     assert len(found) == 2
     for finding in found:
         assert "took it at" in finding.message
