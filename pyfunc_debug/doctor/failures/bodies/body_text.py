@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 from pyfunc_debug.doctor.failures.bodies.body_numbers import is_number
 from pyfunc_debug.doctor.failures.pastes import wrapping
@@ -42,6 +43,9 @@ _BYTES = re.compile(
     r"|'bytes' object"
 )
 _IN_ARRAY = re.compile(r"ndarray|path-like|filename|must be str|should be string|expected str|a string")
+_COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+_PARTS = {"split", "rsplit", "splitlines", "strip", "lstrip", "rstrip", "lower", "upper", "partition", "rpartition"}
+_QUOTED = re.compile(r"b'(?:[^'\\]|\\.)*'|b\"(?:[^\"\\]|\\.)*\"")
 _NOT_LISTED = re.compile(r"^b['\"].*['\"] is not in (?:list|tuple|deque)")
 
 
@@ -153,19 +157,20 @@ def bytes_given(situation: Situation, spot: Spot) -> Explanation | None:
     listed = situation.kind == "ValueError" and _NOT_LISTED.search(situation.message) is not None
     if not missing and not listed and not _BYTES.search(situation.message):
         return None
-    if missing or listed:
-        found = _looked_up(spot)
-        if found is not None:
-            return found
+    spot = _of_comprehension(situation, spot)
     function = spot.function
-    if function is None:
+    if function is None or ((missing or listed) and _is_missing(situation, spot)):
         return None
+    as_bytes = any(isinstance(one, ast.Constant) and isinstance(one.value, bytes) for one in ast.walk(function))
+    looked_up = _looked_up(spot) if missing or listed else None
+    if looked_up is not None and as_bytes:  # elsewhere the function uses them as bytes: only here they become text
+        return looked_up
     handed = _handed_on(situation, spot)
     if handed is not None:
         return handed
     given = [name for name in parameters(function) if isinstance(spot.variables.get(name), bytes)]
     if isinstance(function, ast.Lambda) or not given or _assigned(function, given):
-        return _decoded(spot, function)
+        return _decoded(spot, function) or looked_up
     first = first_statement(function)
     blanks = indent_of(spot.source.lines[first - 1])
     lines = tuple(f"{blanks}{name} = {name}.decode()" for name in given[:2])
@@ -175,6 +180,12 @@ def bytes_given(situation: Situation, spot: Spot) -> Explanation | None:
         f"{who} bytes for text: {given[0]} is {str(spot.variables[given[0]])[:30]}. Text and bytes do not mix.",
         Edit(spot.file, first, first - 1, lines),
     )  # fmt: skip
+
+
+def _of_comprehension(situation: Situation, spot: Spot) -> Spot:
+    """The frame of the function, with the line of its comprehension that failed: to Python 3.11 that is a frame."""
+    outer = situation.outer(spot) if spot.code in _COMPREHENSIONS and spot in situation.spots else None
+    return spot if outer is None or outer.file != spot.file else replace(outer, line=spot.line)
 
 
 def _handed_on(situation: Situation, inner: Spot) -> Explanation | None:
@@ -216,8 +227,8 @@ def _decoded(spot: Spot, function: Function) -> Explanation | None:
             parent, owner = spot.source.parent(one), one.func.value
             kept = parent.targets[0] if isinstance(parent, ast.Assign) else None
             now = isinstance(kept, ast.Name) and isinstance(spot.variables.get(kept.id), bytes)
-            plain = isinstance(owner, ast.Name) and _is_text(spot, owner.id) and not isinstance(parent, ast.Attribute)
-            if now or plain:
+            plain = isinstance(owner, ast.Name) and _is_text(spot, owner.id)
+            if now or (plain and (not isinstance(parent, ast.Attribute) or _gives_parts(spot, parent))):
                 pieces[one] = f"{spot.source.text(one)}.decode()"
     if isinstance(function, ast.Lambda) and not pieces:
         found = [one for one in ast.walk(function.body) if isinstance(one, ast.Name)]
@@ -235,18 +246,37 @@ def _decoded(spot: Spot, function: Function) -> Explanation | None:
     )  # fmt: skip
 
 
+def _gives_parts(spot: Spot, method: ast.Attribute) -> bool:
+    """Whether text has a method as bytes have, which gives its parts: `.split()`, not `.split(b",")`."""
+    call = spot.source.parent(method)
+    called = isinstance(call, ast.Call) and call.func is method
+    given = [*call.args, *(one.value for one in call.keywords)] if isinstance(call, ast.Call) and called else []
+    constants = [one.value for one in given if isinstance(one, ast.Constant)]
+    whole = len(constants) == len(given) and not any(isinstance(one, bytes) for one in constants)
+    return called and method.attr in _PARTS and whole
+
+
 def _is_text(spot: Spot, name: str) -> bool:
     """Whether a variable is an eager tensor that is one string."""
     dtype = getattr(getattr(spot.variables.get(name), "dtype", None), "name", "")
     return holds(spot, name, "EagerTensor") and dtype == "string" and is_number(spot.variables[name])
 
 
+def _is_missing(situation: Situation, spot: Spot) -> bool:
+    """Whether what was looked up as bytes is not there as text either, as far as a dict or a list is known."""
+    found, statement = _QUOTED.match(situation.message), spot.source.statement(spot.line)
+    if found is None or statement is None:
+        return False
+    text = ast.literal_eval(found[0]).decode("utf-8", "replace")
+    parts = [one.value for one in ast.walk(statement) if isinstance(one, (ast.Subscript, ast.Attribute))]
+    owners = [owner for one in parts if type(owner := lookup(one, spot)) in (dict, list, tuple)]
+    return bool(owners) and not any(text == one for owner in owners for one in owner if type(one) is str)
+
+
 def _looked_up(spot: Spot) -> Explanation | None:
-    """Bytes looked up among texts, in a function that uses them as bytes elsewhere: only here they become text."""
-    statement, function = spot.source.statement(spot.line), spot.function
-    if statement is None or function is None:
-        return None
-    if not any(isinstance(one, ast.Constant) and isinstance(one.value, bytes) for one in ast.walk(function)):
+    """Bytes looked up among texts."""
+    statement = spot.source.statement(spot.line)
+    if statement is None:
         return None
     keys = [one.args[0] for one in calls(statement) if dotted(one.func).endswith(".index") and one.args]
     if not keys:
