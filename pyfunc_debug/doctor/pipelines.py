@@ -15,15 +15,15 @@ _HANDED = ("fit", "evaluate", "predict", "iter", "enumerate")
 _BUILDS = re.compile(r"\bDataset\b|\.(?:map|batch|padded_batch|shuffle|prefetch)\(")
 
 
-def with_calls(facts: Facts, node: Node, calls: int) -> Edit | None:
+def with_calls(facts: Facts, node: Node, calls: int | str) -> Edit | None:
     """The line of the map that calls a node, with another num_parallel_calls; None where it cannot be told.
 
     Args:
       facts: The recording.
       node: A node in the function given to `map`.
-      calls: The new number.
+      calls: The new number, or `tf.data.AUTOTUNE`.
     """
-    found = _map_of(facts, node)
+    found = map_of(facts, node)
     if found is None:
         return None
     file, call = found
@@ -38,7 +38,7 @@ def with_calls(facts: Facts, node: Node, calls: int) -> Edit | None:
 
 def without_failing(facts: Facts, node: Node) -> Edit | None:
     """The line of the map that calls a node, leaving out the elements for which it fails; None where it has no line."""
-    found = _map_of(facts, node)
+    found = map_of(facts, node)
     if found is None:
         return None
     file, call = found
@@ -46,7 +46,7 @@ def without_failing(facts: Facts, node: Node) -> Edit | None:
     return pastes.replaced(facts, file, {call: whole})
 
 
-def _map_of(facts: Facts, node: Node) -> tuple[str, ast.Call] | None:
+def map_of(facts: Facts, node: Node) -> tuple[str, ast.Call] | None:
     """The file and the call of the `map` whose function a node was made in, if it is the only one of its line."""
     for frame in reversed(node.stack):
         maps = [

@@ -68,6 +68,7 @@ from pyfunc_debug.doctor.rules import (
     unanswered_stops,
     untaped,
     unused_inputs,
+    waiting_calls,
     wrapped_values,
     wrong_tapes,
 )
@@ -137,6 +138,7 @@ MODULES: tuple[Rule, ...] = (
     unanswered_stops,
     untaped,
     unused_inputs,
+    waiting_calls,
     wrapped_values,
     wrong_tapes,
 )

@@ -39,16 +39,22 @@ _MOST, _SOME = 0.5, 0.1
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a loop."""
+    for loop in bound(facts):
+        yield _finding(facts, loop, loop.wait_share or 0.0)
+
+
+def bound(facts: Facts) -> Iterator[Loop]:
+    """The loops that wait for their input."""
     for loop in loops_of(facts.meta, facts.nodes.values(), facts.reader.rows, _may_be_bound(facts)):
         share = loop.wait_share or 0.0
         if loop.steps < _STEPS or loop.wait_ns < facts.least_ns(_WAIT_NS) or loop.site is None:
             continue
         rest_ns = (loop.step_ns - loop.wait_ns) / loop.steps
-        bound = share >= _SHARE and rest_ns >= _REST_NS
+        waits = share >= _SHARE and rest_ns >= _REST_NS
         if _beside(loop):
-            bound = share >= _BUSY or (share >= _NEARLY and _without_pause(facts, loop))
-        if bound:
-            yield _finding(facts, loop, share)
+            waits = share >= _BUSY or (share >= _NEARLY and _without_pause(facts, loop))
+        if waits:
+            yield loop
 
 
 def _beside(loop: Loop) -> bool:
