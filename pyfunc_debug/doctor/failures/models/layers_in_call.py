@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.weights_of_build import SHAPE, Shaped, as_weight
@@ -17,13 +17,16 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, t
 from pyfunc_debug.doctor.failures.pastes.wrapping import replace_expression
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, of_keras, root_is
+from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_keras, root_is
 
 RULE = "variable-in-function"
 _MOST = 30
 """Lines from the end of __init__ to the last that changes."""
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
 
+
+_NO_PAIRS = "not enough values to unpack (expected 2, got 0)"
+_TRAINABLE = ("trainable_variables", "trainable_weights", "variables", "weights")
 
 _WITHOUT = re.compile(r"Dropout|ReLU|Flatten|Reshape|Pool|Activation|Concatenate|Add|Multiply|Padding|Permute|Softmax")
 """Layers without weights."""
@@ -56,6 +59,43 @@ def explain(situation: Situation) -> Explanation | None:
             first = next((one for one in here if not _WITHOUT.search(dotted(one.call.func))), here[0])
             return _explanation(spot, function, first, made)
     return None
+
+
+def without_variables(situation: Situation) -> Explanation | None:
+    """The same in eager code, where nothing fails until an optimizer is given the model's variables: it has none."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if situation.message != _NO_PAIRS or spot is None or statement is None:
+        return None
+    asked = [one.value for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr in _TRAINABLE]
+    models = {spot.source.text(one): model for one in asked if is_layer(model := lookup(one, spot))}
+    if len(models) != 1 or not any(dotted(one.func).endswith(".apply_gradients") for one in calls(statement)):
+        return None
+    ((name, model),) = models.items()
+    for holder in ast.walk(spot.source.tree):
+        if not isinstance(holder, ast.ClassDef) or holder.name != type(model).__name__:
+            continue
+        for function in holder.body:
+            if isinstance(function, ast.FunctionDef) and function.name in ("call", "__call__"):
+                inner = replace(spot, line=function.lineno, variables={"self": model})
+                every = _made(function, inner)
+                return _untracked(inner, function, every, name) if every else None
+    return None
+
+
+def _untracked(spot: Spot, function: ast.FunctionDef, every: list[_Made], model: str) -> Explanation:
+    first = next((one for one in every if not _WITHOUT.search(dotted(one.call.func))), every[0])
+    where = "build" if any(one.kind != "layer" or _needs(one.call, function) for one in every) else "__init__"
+    cause = (
+        f"{model} has no trainable variables: `{short(spot.source.text(first.call), 40)}` makes another "
+        f"{'layer' if first.kind == 'layer' else 'variable'} in each call, which is gone after it. Made in {where} it "
+        "is the model's own, and is trained."
+    )
+    edit = _moved(spot, function, every)
+    advice = (
+        "" if edit is not None else f"Make it in {where}, as an attribute of self, and use that in {function.name}."
+    )
+    return Explanation(RULE, spot.file, first.call.lineno, cause, edit, advice)
 
 
 def in_lambda(situation: Situation) -> Explanation | None:
