@@ -923,3 +923,66 @@ def batches_that_a_step_counts_and_begins_again():  # keras#14483
     model = Accumulating(inputs=given, outputs=keras.layers.Dense(1)(given))
     model.compile("sgd", "mse")
     model.fit(np.ones((32, 4), "float32"), np.ones((32, 1)), batch_size=2, verbose=0)
+
+
+# -- untracked-layer --------------------------------------------------------------------------------------------------
+
+
+def _fit(model):
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 4), "float32"), np.ones((8, 1), "float32"), batch_size=4, verbose=0)
+
+
+@triggers("untracked-layer", says="shared (`keras.layers.Dense(4)`)", pastes=True)
+def a_layer_that_the_function_of_a_lambda_calls():
+    shared = keras.layers.Dense(4)
+
+    def twice(x):
+        return shared(shared(x)) * 2.0
+
+    x = keras.Input((4,))
+    y = keras.layers.Lambda(twice)(x)
+    _fit(keras.Model(x, keras.layers.Dense(1)(y)))
+
+
+@triggers("untracked-layer", says="not trained", pastes=True)
+def a_model_in_a_lambda_of_a_lambda_layer():
+    encoder = keras.Sequential([keras.layers.Dense(3), keras.layers.Dense(2)])
+    x = keras.Input((4,))
+    y = keras.layers.Lambda(lambda x: encoder(x) + 1.0)(x)
+    _fit(keras.Model(x, keras.layers.Dense(1)(y)))
+
+
+@triggers("untracked-layer", says="in a layer of your own")
+def a_normalization_beside_ops_in_a_sequential_model():
+    norm = keras.layers.BatchNormalization()
+
+    def scaled(x):
+        return tf.nn.relu(norm(x))
+
+    _fit(keras.Sequential([keras.Input((4,)), keras.layers.Lambda(scaled), keras.layers.Dense(1)]))
+
+
+@near("untracked-layer")
+def a_layer_without_weights_in_a_lambda():
+    flat = keras.layers.Flatten()
+    x = keras.Input((4,))
+    y = keras.layers.Lambda(lambda x: flat(x) * 2.0)(x)
+    _fit(keras.Model(x, keras.layers.Dense(1)(y)))
+
+
+@near("untracked-layer")
+def a_layer_in_a_lambda_that_the_model_has_as_well():
+    shared = keras.layers.Dense(4)
+    x = keras.Input((4,))
+    y = keras.layers.Lambda(lambda x: shared(x) * 0.5)(shared(x))
+    _fit(keras.Model(x, keras.layers.Dense(1)(y)))
+
+
+@near("untracked-layer")
+def a_frozen_layer_in_a_lambda():
+    features = keras.layers.Dense(4)
+    features.trainable = False
+    x = keras.Input((4,))
+    y = keras.layers.Lambda(lambda x: features(x))(x)
+    _fit(keras.Model(x, keras.layers.Dense(1)(y)))
