@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import calls
+from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 
 RULE = "symbolic-value"
 
@@ -34,11 +34,12 @@ def explain(situation: Situation) -> Explanation | None:
             continue
         given = one.args[0] if one.args else None
         name = given.attr if isinstance(given, ast.Attribute) else dotted(given)
-        if given is None or (name != match[1] and not isinstance(given, ast.Lambda)):
+        function = _definition(spot, match[1])
+        held = given is not None and function is not None and getattr(lookup(given, spot), "__name__", "") == match[1]
+        if given is None or (name != match[1] and not held and not isinstance(given, ast.Lambda)):
             continue
         text = spot.source.text(given)
-        named = name or "the lambda"
-        function = _definition(spot, match[1])
+        named = (match[1] if held else name) or "the lambda"
         bound = isinstance(given, ast.Attribute) and function is not None
         own = bound and function is not None and len(function.args.args) > len(parameters(function))
         takes, gets = (int(found[2]) - own, int(found[3]) - own) if found else (0, 0)
