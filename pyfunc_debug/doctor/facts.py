@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import json
 import os
 import shlex
@@ -23,6 +22,7 @@ from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.stopped import HELD_SQL, QUERY, held_ns, stops_of
 from pyfunc_debug.places import source_line
+from pyfunc_debug.program.syntax import copied
 from pyfunc_debug.records import Frame, Front, Function, GraphTrace, Node
 
 
@@ -256,10 +256,10 @@ class Facts:
         if found is None:
             return []
         if isinstance(found, ast.Lambda):
-            return [(found.body.lineno, ast.Expr(copy.deepcopy(found.body)))]
+            return [(found.body.lineno, ast.Expr(copied(found.body)))]
         simple = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
         inside = [one for one in ast.walk(found) if isinstance(one, simple)]
-        return [(one.lineno, copy.deepcopy(one)) for one in sorted(inside, key=lambda one: one.lineno)]
+        return [(one.lineno, copied(one)) for one in sorted(inside, key=lambda one: one.lineno)]
 
     def inputs(self, call: int) -> str:
         """`x float32[3] x∈[0, 1], ...`: the inputs of a call; empty if they were not kept."""

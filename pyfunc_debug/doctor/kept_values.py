@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 from collections.abc import Iterator
 
@@ -12,6 +11,7 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.syntax import copied
 
 TENSOR = "a tensor of "
 """What stands before the numbers of a tensor."""
@@ -92,13 +92,13 @@ class KeptValue:
         value = getattr(statement, "value", None)
         if found is None or value is None or (isinstance(statement, ast.Assign) and len(statement.targets) > 1):
             return None
-        given = ast.unparse(_Numbers(self).visit(copy.deepcopy(value)))
+        given = ast.unparse(_Numbers(self).visit(copied(value)))
         whole = self._text(target)
         if isinstance(statement, ast.AugAssign):
             method = _OPS.get(type(statement.op))
             if method is None:
                 left = ast.BinOp(ast.Name(f"{whole}.numpy()"), statement.op, value)
-                method, given = "assign", ast.unparse(_Numbers(self).visit(copy.deepcopy(left)))
+                method, given = "assign", ast.unparse(_Numbers(self).visit(copied(left)))
         else:
             method = "assign"
         last = statement.lineno + len(found[1]) - 1

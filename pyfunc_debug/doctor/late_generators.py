@@ -7,7 +7,6 @@ built: a function defined in the loop reads it anyway, and one that a builder ma
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from pyfunc_debug.doctor.built_once import CHANGES, innermost_loop
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names
+from pyfunc_debug.program.syntax import copied
 
 _Loop = ast.For | ast.While
 _CURRENT = "current"
@@ -264,7 +264,7 @@ def _only_in_generator(builder: ast.FunctionDef, given: _Given, late: list[str])
 def _header(file: str, own: Source, builder: ast.FunctionDef, late: list[str]) -> Edit | None:
     """Its `def` with one parameter in the place of those."""
     first, last = own.span(builder)
-    changed = copy.deepcopy(builder)
+    changed = copied(builder)
     kept: list[ast.arg] = []
     defaults = changed.args.defaults
     named = [None] * (len(changed.args.args) - len(defaults)) + list(defaults)

@@ -9,7 +9,6 @@ tracebacks read as without us.
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import types
 from _thread import get_ident
@@ -20,6 +19,7 @@ from pyfunc_debug.interception.calls import fields_of
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.file_lines import definition_lines
+from pyfunc_debug.program.syntax import copied
 
 FIRST = 8
 """How many calls of a node are looked at from its first on ..."""
@@ -220,7 +220,7 @@ class _Returning(ast.NodeTransformer):
             done = ast.Call(ast.Name(_DONE, ast.Load()), [ast.Name(_SEEN, ast.Load()), node.value], [])
             for one in (test, *ast.walk(test), done, done.func, done.args[0]):
                 ast.copy_location(one, node.value)
-            node.value = ast.copy_location(ast.IfExp(test, done, copy.deepcopy(node.value)), node.value)
+            node.value = ast.copy_location(ast.IfExp(test, done, copied(node.value)), node.value)
         return node
 
 

@@ -70,3 +70,15 @@ def test_what_is_not_python_is_told_with_its_file():
         syntax.parse("a b", "train.py")
     with pytest.raises(SyntaxError):
         syntax.expression("a = 1")
+
+
+def test_a_copy_of_a_tree_is_the_same_and_of_its_own():
+    text = "def f(x, *, y: int = 1):\n    return [x[1:2], f'{x!r:>3}', -y, not x, {**x}] if x < y else (lambda z: z)(x)\n"
+    tree = ast.parse(text)
+    own = syntax.copied(tree)
+    assert ast.dump(own, include_attributes=True) == ast.dump(tree, include_attributes=True)
+    parts = {id(one) for one in ast.walk(tree) if one._fields}
+    assert parts.isdisjoint(id(one) for one in ast.walk(own))
+    own.body[0].args.args.clear()
+    own.body[0].body[0].value.test.left.id = "other"
+    assert ast.unparse(tree) == ast.unparse(ast.parse(text))

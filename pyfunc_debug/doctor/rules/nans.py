@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several, spread, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.syntax import copied
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("nan-born", "inf-born")
@@ -169,7 +169,7 @@ def _suspect(facts: Facts, node: Node, slope: bool = False) -> tuple[int, str]:
                 )
             )
         fixed = _Guard(slope)
-        after = fixed.visit(copy.deepcopy(value)) if isinstance(value, ast.expr) else None
+        after = fixed.visit(copied(value)) if isinstance(value, ast.expr) else None
         if fixed.changed and isinstance(value, ast.expr) and after is not None:
             text = ast.unparse(ast.fix_missing_locations(after))
             return number, pastes.written(pastes.replaced(facts, node.file, {value: text}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import dataclasses
 from collections.abc import Sequence
 
@@ -12,6 +11,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, indent_of, names, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, lookup, symbolic_parts
+from pyfunc_debug.program.syntax import copied
 
 _LONGEST = 8
 """Lines that are moved into a body."""
@@ -110,7 +110,7 @@ def in_python(
     if hashed:
         if first != last:
             return None
-        lines = [f"{blanks}{ast.unparse(_Keys(set(hashed)).visit(copy.deepcopy(statement)))}"]
+        lines = [f"{blanks}{ast.unparse(_Keys(set(hashed)).visit(copied(statement)))}"]
     taken = {one.id for one in all_nodes(source.tree) if isinstance(one, ast.Name)}
     name = next(one for one in ("keep", "keep_in_python", "body") if one not in taken)
     outer = [

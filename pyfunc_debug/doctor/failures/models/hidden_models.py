@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 
 from pyfunc_debug.doctor.code import own_nodes
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, together
@@ -11,6 +10,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import argument, return_values
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
+from pyfunc_debug.program.syntax import copied
 
 _MOST = 30
 """Lines from the body's return to the call, in one paste."""
@@ -113,7 +113,7 @@ def _behind(
         later = {name for other in values[place + 1 :] for name in names(other)}
         if not plain or not read <= set(outputs) or (target in outputs and target in later and target not in read):
             return None
-        text = ast.unparse(_Tensors().visit(copy.deepcopy(value)))
+        text = ast.unparse(_Tensors().visit(copied(value)))
         moved = True
         if text != target:
             if target in later:

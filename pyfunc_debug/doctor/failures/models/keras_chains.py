@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import re
 import types
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
 from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, is_keras, lookup, root_is
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.syntax import copied
 
 _MOST, _CHANGED = 30, 6
 """Lines of one paste, and how many of them change."""
@@ -290,7 +290,7 @@ class _Placed(ast.NodeTransformer):
         self._copies: dict[int, str] = {}
 
     def changed(self, node: ast.expr) -> ast.expr:
-        made = copy.deepcopy(node)
+        made = copied(node)
         pairs = zip(ast.walk(node), ast.walk(made))
         self._copies = {id(new): self._texts[id(old)] for old, new in pairs if id(old) in self._texts}
         placed = self.visit(made)

@@ -6,7 +6,6 @@ They go into `__init__`, or into `build` where they need the shape of what the l
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from pyfunc_debug.doctor.failures.pastes.wrapping import replace_expression
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_keras, root_is
+from pyfunc_debug.program.syntax import copied
 
 RULE = "variable-in-function"
 _MOST = 30
@@ -254,7 +254,7 @@ def _text(spot: Spot, function: ast.FunctionDef, made: _Made, needs: bool) -> st
     """The call as `__init__` or `build` has it; None where it needs more than the shape of the first input."""
     call: ast.expr = made.call
     if needs:
-        shaped = Shaped(function).visit(copy.deepcopy(call))
+        shaped = Shaped(function).visit(copied(call))
         if function.name != "call" or _needs(shaped, function):
             return None
         call = shaped

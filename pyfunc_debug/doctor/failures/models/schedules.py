@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import indent_of, names, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import Described, alias
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.syntax import copied
 
 RULE = "symbolic-value"
 _BASE = "LearningRateSchedule"
@@ -130,7 +131,7 @@ class _Ops:
             rounds = isinstance(call, ast.Call) and ast.unparse(call.func) in ("int", "round") and self._depends(call)
             if rounds and [ast.unparse(one) for one in getattr(call, "args", [])] != [self._step]:
                 raise _UnableError
-        plain = syntax.expression(ast.unparse(_Plain(self._step).visit(copy.deepcopy(node))))
+        plain = syntax.expression(ast.unparse(_Plain(self._step).visit(copied(node))))
         text = as_ops(plain, self._spot, conditions, also=tuple(self._tensors), same=True)
         if text is None:
             raise _UnableError
@@ -176,7 +177,7 @@ def _same(spot: Spot, function: ast.FunctionDef, lines: list[str]) -> bool:
     new = "\n".join([f"def call(self, {parameters(function)[0]}):", *(f"    {line}" for line in lines)])
     if given is None or not computes(ast.Module(function.body, [])):
         return False
-    stripped = copy.deepcopy(function)
+    stripped = copied(function)
     stripped.decorator_list, stripped.returns, stripped.name = [], None, "call"
     for one in stripped.args.args:
         one.annotation = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import copy
 
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import keras_name, root_is
+from pyfunc_debug.program.syntax import copied
 
 _FILLED = {"zeros": '"zeros"', "ones": '"ones"'}
 _DRAWN = ("normal", "uniform", "truncated_normal")
@@ -70,7 +70,7 @@ class Shaped(ast.NodeTransformer):
                         shape = ast.Name(SHAPE, ast.Load())
                         self._sizes[part.id] = ast.Subscript(shape, ast.Constant(place), ast.Load())
             elif isinstance(target, ast.Name) and stores.count(target.id) == 1 and self._sized(one.value):
-                self._sizes[target.id] = self.visit(copy.deepcopy(one.value))
+                self._sizes[target.id] = self.visit(copied(one.value))
 
     def _is_shape(self, node: ast.AST) -> bool:
         return isinstance(node, ast.Attribute) and node.attr == "shape" and dotted(node.value) == self._given
@@ -93,4 +93,4 @@ class Shaped(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return copy.deepcopy(self._sizes[node.id]) if self._kept and node.id in self._sizes else node
+        return copied(self._sizes[node.id]) if self._kept and node.id in self._sizes else node

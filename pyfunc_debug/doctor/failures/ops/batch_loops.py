@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import dataclasses
 import re
 import sys
@@ -15,6 +14,7 @@ from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import Described, alias, dtype_of, is_symbolic, shape_of
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.syntax import copied
 
 _EMPTY = ("zeros", "empty", "ones", "zeros_like", "empty_like", "ones_like", "list")
 """What makes the array, or the list, that a loop fills."""
@@ -142,7 +142,7 @@ class _Body:
 
     def _augmented(self, one: ast.AugAssign, blanks: str) -> list[str]:
         if isinstance(one.target, ast.Subscript):
-            read = copy.deepcopy(one.target)
+            read = copied(one.target)
             read.ctx = ast.Load()
             return [f"{blanks}{self._masked(one.target, ast.BinOp(read, one.op, one.value))}"]
         if not isinstance(one.target, ast.Name):
@@ -169,7 +169,7 @@ class _Body:
             def visit_Subscript(self, one: ast.Subscript) -> ast.AST:
                 return one.value if ast.dump(one.slice) == same else self.generic_visit(one)
 
-        whole = Whole().visit(copy.deepcopy(value))
+        whole = Whole().visit(copied(value))
         if any(isinstance(one, ast.Subscript) for one in ast.walk(whole)):
             raise _UnableError
         name = target.value.id
@@ -383,7 +383,7 @@ class _Body:
                 text = f"{body.tf}.shape({of})[0]"
                 return syntax.expression(text if whole else f"{body.tf}.cast({text}, {body.tf}.{body.dtype})")
 
-        found: ast.expr = Sizes().visit(copy.deepcopy(node))  # type: ignore[assignment]
+        found: ast.expr = Sizes().visit(copied(node))  # type: ignore[assignment]
         return found
 
     def _text(self, node: ast.expr) -> str:
@@ -426,7 +426,7 @@ class _Body:
             def visit_GeneratorExp(self, one: ast.GeneratorExp) -> ast.AST:
                 return body.comprehension(one)
 
-        return Comprehensions().visit(copy.deepcopy(node))  # type: ignore[no-any-return]
+        return Comprehensions().visit(copied(node))  # type: ignore[no-any-return]
 
     def of_own(self, call: ast.Call) -> ast.expr | None:
         """What a call of a function of the file gives, where that is one expression of its arguments."""
@@ -443,9 +443,9 @@ class _Body:
 
         class Given(ast.NodeTransformer):
             def visit_Name(self, one: ast.Name) -> ast.AST:
-                return copy.deepcopy(given[one.id]) if one.id in given else one
+                return copied(given[one.id]) if one.id in given else one
 
-        return Given().visit(copy.deepcopy(last.value))  # type: ignore[no-any-return]
+        return Given().visit(copied(last.value))  # type: ignore[no-any-return]
 
     def comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
         loop = node.generators[0]

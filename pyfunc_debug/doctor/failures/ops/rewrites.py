@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import dataclasses
 import re
 import sys
@@ -32,6 +31,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     takes_tensors,
 )
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.syntax import copied
 
 _NUMPY = {
     "sin": "sin", "cos": "cos", "tan": "tan", "exp": "exp", "sqrt": "sqrt", "abs": "abs", "absolute": "abs",
@@ -124,7 +124,7 @@ class _Ops(ast.NodeTransformer):
         given: list[ast.expr] = [*node.args, *(one.value for one in node.keywords)]
         in_arguments = any(self.is_tainted(one) for one in given)
         floats = self._floats(node)
-        written = copy.deepcopy(node)
+        written = copied(node)
         on_tensor = isinstance(node.func, ast.Attribute) and self.is_tainted(node.func.value)
         self.generic_visit(node)
         if not touched or any(isinstance(one, ast.Starred) for one in node.args):
@@ -359,7 +359,7 @@ class _Ops(ast.NodeTransformer):
             raise _NoOpError
         of_two = correlated(node)
         if of_two is not None and self.is_tainted(of_two) and self._computes(of_two.func):
-            made = self._made(copy.deepcopy(of_two))
+            made = self._made(copied(of_two))
             return self._text(in_ops([self.visit(one) for one in of_two.args], made, self._tf))
         if isinstance(node.value, ast.Call) and (in_index or in_value):
             text = self._picked(node, node.value)
@@ -386,7 +386,7 @@ class _Ops(ast.NodeTransformer):
         ours = any(root_is(call.func, self.spot, one) for one in ("numpy", OPENCV))
         if not ours or dotted(call.func).rpartition(".")[2] not in PICKED:
             return None
-        made, written = self._made(copy.deepcopy(call)), copy.deepcopy(node)
+        made, written = self._made(copied(call)), copied(node)
         args = [self.visit(one) for one in call.args]
         named = [ast.keyword(one.arg, self.visit(one.value)) for one in call.keywords]
         index = ast.unparse(self.visit(node.slice))
@@ -546,7 +546,7 @@ def as_ops(
     tainted |= {name for name in names(node) if any(map(is_symbolic, _elements(spot.value(name))))}
     ops = (_Conditions if conditions else _Ops)(spot, tainted)
     try:
-        found = ops.visit(copy.deepcopy(node))
+        found = ops.visit(copied(node))
     except _NoOpError:
         return None
     if not ops.changed:
@@ -591,7 +591,7 @@ def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> 
             if (isinstance(one, ast.stmt) and not isinstance(one, (ast.If, ast.For, ast.While))) or isinstance(
                 function, ast.Lambda
             ):
-                ops.visit(copy.deepcopy(one))
+                ops.visit(copied(one))
             ops.spot = learnt
     except _NoOpError:
         return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import dataclasses
 import re
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pyfunc_debug.doctor.failures.paired import ops as paired_ops
 from pyfunc_debug.doctor.failures.paired.ops import AS_IT_IS
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.syntax import copied
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def placed(node: Any, texts: Mapping[ast.expr, Text]) -> Any:
     """An expression with the text that was found for it and for its parts."""
     found = texts.get(node) if isinstance(node, ast.AST) else None  # type: ignore[call-overload]
     if found is not None and found.template != AS_IT_IS:
-        return _Put([placed(one, texts) for one in found.children]).visit(copy.deepcopy(found.tree))
+        return _Put([placed(one, texts) for one in found.children]).visit(copied(found.tree))
     if isinstance(node, list):
         return [placed(one, texts) for one in node]
     if not isinstance(node, ast.AST):
@@ -111,4 +111,4 @@ class _Put(ast.NodeTransformer):
         self._parts = parts
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return copy.deepcopy(self._parts[int(node.id[1:])]) if re.fullmatch(r"_\d+", node.id) else node
+        return copied(self._parts[int(node.id[1:])]) if re.fullmatch(r"_\d+", node.id) else node

@@ -7,7 +7,6 @@ an element does: the paste asks the first one as it runs, and takes any structur
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from typing import Any
 
@@ -26,6 +25,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     shape_of,
     symbolic_parts,
 )
+from pyfunc_debug.program.syntax import copied
 
 _OF_TENSORS = {"numpy", "set_shape", "get_shape", "as_list", "rank"}
 """Attributes that an eager tensor has, and an array has not."""
@@ -205,7 +205,7 @@ def _with(body: ast.expr, values: dict[str, str]) -> str:
         def visit_Name(self, node: ast.Name) -> ast.AST:
             return ast.parse(values.get(node.id, node.id), mode="eval").body
 
-    return ast.unparse(ast.fix_missing_locations(Values().visit(copy.deepcopy(body))))
+    return ast.unparse(ast.fix_missing_locations(Values().visit(copied(body))))
 
 
 def _general(source: Source, spec: Any, outer: Spot) -> str:

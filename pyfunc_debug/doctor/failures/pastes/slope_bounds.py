@@ -6,12 +6,12 @@ The gradient of a root at 0 is infinite, and times the 0 that is behind it NaN. 
 from __future__ import annotations
 
 import ast
-import copy
 
 from pyfunc_debug.doctor.failures.pastes.signs import Signs
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import calls
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.syntax import copied
 
 _LEAST = "1e-12"
 _NEAR_ONE = 0.9999999
@@ -29,7 +29,7 @@ _OPS = {
 
 def bounded_tree(tree: ast.expr, tf: str) -> ast.expr:
     """An expression of `_0`, `_1` and so on, which all have a gradient, with bounds."""
-    found: ast.expr = Bounds(Signs(tf)).visit(copy.deepcopy(tree))
+    found: ast.expr = Bounds(Signs(tf)).visit(copied(tree))
     return ast.fix_missing_locations(found)
 
 
@@ -50,15 +50,13 @@ class Bounds(ast.NodeTransformer):
 
     def changes(self, node: ast.expr) -> bool:
         """Whether an expression itself gets a bound, not only a part of it."""
-        own = copy.deepcopy(node)
-        before = ast.dump(own)
-        parts = (ast.Call, ast.BinOp)
-        if not isinstance(node, parts):
+        if not isinstance(node, (ast.Call, ast.BinOp)):
             return False
         if isinstance(node, ast.Call) and not self._signs.of_tensorflow(node.func):
             return False
-        wanted = self._is_where(node) or self._signs.op(node) in _OPS or isinstance(node, ast.BinOp)
-        return wanted and ast.dump(self._bounded(own, node)) != before
+        if not (self._is_where(node) or self._signs.op(node) in _OPS or isinstance(node, ast.BinOp)):
+            return False
+        return ast.dump(self._bounded(copied(node), node)) != ast.dump(node)
 
     def _bounded(self, own: ast.expr, node: ast.expr) -> ast.expr:
         """An expression with its own bound; for a choice and for what one chooses from, those inside it too."""
@@ -70,7 +68,7 @@ class Bounds(ast.NodeTransformer):
         """An expression with all bounds, and what is to say of the first one."""
         self.said = []
         self._left_out = int(self._is_chosen_from(node))
-        new = self.visit(copy.deepcopy(node))
+        new = self.visit(copied(node))
         self._left_out = 0
         text = ast.unparse(ast.fix_missing_locations(new))
         return (f"({text})" if isinstance(new, ast.BinOp) and not isinstance(node, ast.BinOp) else text), self.said[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     symbolic_parts,
     takes_tensors,
 )
+from pyfunc_debug.program.syntax import copied
 
 _ELEMENTS = {"map", "filter", "take_while", "padded_map", "scan"}
 """Methods of a Dataset whose function gives values, not a Dataset."""
@@ -282,7 +282,7 @@ def values_of(node: ast.expr, spot: Spot, inputs: list[str]) -> str:
         value = spot.value(name)
         return dtype_of(value) == "string" and len(shape_of(value) or ()) == 1 and not means_bytes(node, spot)
 
-    return ast.unparse(ast.fix_missing_locations(Values().visit(copy.deepcopy(node))))
+    return ast.unparse(ast.fix_missing_locations(Values().visit(copied(node))))
 
 
 def helper_call(situation: Situation) -> Wrap | None:

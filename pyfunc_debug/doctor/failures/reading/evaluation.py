@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
 from pyfunc_debug.doctor.failures.reading.symbols import dtype_of, is_symbolic, shape_of
+from pyfunc_debug.program.syntax import copied
 
 T = TypeVar("T")
 _LIBRARIES = ("numpy", "scipy", "math", "tensorflow", "keras", "cv2")
@@ -97,7 +98,7 @@ def evaluated(tree: ast.expr, given: Mapping[str, Any]) -> Any:
       Exception: whatever it raises.
     """
     # a copy: its places in the file are the user's, and the tree is read by others
-    code = compile(ast.fix_missing_locations(ast.Expression(copy.deepcopy(tree))), "<made>", "eval")
+    code = compile(ast.fix_missing_locations(ast.Expression(copied(tree))), "<made>", "eval")
     own = {name: getattr(builtins, name) for name in (*_BUILTINS, "__import__")}  # with which NumPy loads parts of it
     return eval(code, {"__builtins__": own, **given})
 
