@@ -73,7 +73,9 @@ def test_what_is_not_python_is_told_with_its_file():
 
 
 def test_a_copy_of_a_tree_is_the_same_and_of_its_own():
-    text = "def f(x, *, y: int = 1):\n    return [x[1:2], f'{x!r:>3}', -y, not x, {**x}] if x < y else (lambda z: z)(x)\n"
+    text = (
+        "def f(x, *, y: int = 1):\n    return [x[1:2], f'{x!r:>3}', -y, not x, {**x}] if x < y else (lambda z: z)(x)\n"
+    )
     tree = ast.parse(text)
     own = syntax.copied(tree)
     assert ast.dump(own, include_attributes=True) == ast.dump(tree, include_attributes=True)

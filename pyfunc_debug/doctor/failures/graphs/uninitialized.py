@@ -25,6 +25,8 @@ _GLOBAL = {"global_variables_initializer", "initialize_all_variables"}
 _LOCAL = {"local_variables_initializer", "initialize_local_variables"}
 _RESTORES = {"restore", "load", "import_meta_graph", "MonitoredTrainingSession", "MonitoredSession"}
 """What gives variables values in another way."""
+_OTHERS = {"np", "numpy", "json", "pickle", "yaml", "torch", "joblib", "toml"}
+"""Modules whose `load` is of something else."""
 _V1 = ("Session", "InteractiveSession", "placeholder", "get_variable", "py_func")
 _FARTHEST = 20
 """Lines that one paste changes."""
@@ -38,15 +40,15 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     runs = [one for one in calls(statement) if _session(one, spot) is not None]
     every = list(calls(spot.source.tree))
+    elsewhere = [one for _, source in situation.sources() if source is not spot.source for one in calls(source.tree)]
     v1 = {dotted(one.func).rpartition(".")[0] for one in every if _last(one) in _V1} - {""}
-    if len(runs) != 1 or not v1 or any(_last(one) in _RESTORES for one in every):
+    if len(runs) != 1 or not v1 or any(map(_restores, (*every, *elsewhere))):
         return None
     name, graph = next(filter(None, found.groups())), _session(runs[0], spot).graph
     wanted = _LOCAL if name in [one.op.name for one in graph.get_collection("local_variables")] else _GLOBAL
     made = [one for one in every if _last(one) in wanted]
     session = dotted(runs[0].func).rpartition(".")[0]
     module = min(v1, key=lambda one: (not one.endswith("v1"), one))
-    elsewhere = [one for _, source in situation.sources() if source is not spot.source for one in calls(source.tree)]
     if not made and not any(_last(one) in wanted for one in elsewhere):
         initializer = next(one for one in wanted if one.endswith("variables_initializer"))
         cause = f"{name} has no value yet: the program runs no {initializer}, which gives variables theirs."
@@ -56,6 +58,11 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _explained(spot: Spot, cause: str, edit: Edit | None, advice: str = "") -> Explanation:
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _restores(call: ast.Call) -> bool:
+    """Whether a call may give variables values in another way than an initializer: not `np.load`."""
+    return _last(call) in _RESTORES and dotted(call.func).partition(".")[0] not in _OTHERS
 
 
 def _last(call: ast.Call) -> str:
