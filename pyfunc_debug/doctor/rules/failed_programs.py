@@ -15,6 +15,7 @@ NAMES = (
     "cut-gradient",
     "exhausted",
     "generator",
+    "input-signature",
     "leaked-tensor",
     "lost-object",
     "missing-attribute",
