@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import of_keras
 
 RULE = "generator"
-_SAID = "'float' object cannot be interpreted as an integer"
+_SAID = re.compile(r"'(?:numpy\.)?float\d*' object cannot be interpreted as an integer")
+_ROUNDS = ("ceil", "floor", "rint", "round", "trunc")
+"""NumPy's functions that give whole numbers as floats."""
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if Python asked such an object for its length."""
     spot = situation.last
-    if situation.message != _SAID or spot is None:
+    if not _SAID.fullmatch(situation.message) or spot is None:
         return None
     kind = type(_asked(situation.inner))
     if not of_keras(kind, "PyDataset"):
@@ -42,10 +46,11 @@ def _asked(error: BaseException) -> object:
 
 def _explanation(spot: Spot, name: str, value: ast.expr) -> Explanation:
     text = spot.source.text
-    cause = (
-        f"{name}.__len__ returns a float, and a length is a whole number: the number of batches. `/` gives a float; "
-        "rounded up, the last batch has what is left."
-    )
+    cause = f"{name}.__len__ returns a float, and a length is a whole number: the number of batches."
+    if isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in _ROUNDS:
+        edit = edit_of(spot.file, spot.source.replaced({value: f"int({text(value)})"}))
+        return Explanation(RULE, spot.file, value.lineno, f"{cause} {dotted(value.func)} gives a float.", edit)
+    cause += " `/` gives a float; rounded up, the last batch has what is left."
     numpy = next((one for one in spot.module if getattr(spot.module[one], "__name__", "") == "numpy"), None)
     edit = None
     if numpy is not None:
