@@ -7,6 +7,7 @@ functions statement by statement. What draws random numbers, reads, writes or ca
 from __future__ import annotations
 
 import ast
+import copy
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,6 @@ from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, is_tape
 from pyfunc_debug.doctor.failures.reading.source import names as names_of
 from pyfunc_debug.doctor.failures.reading.symbols import alias
-from pyfunc_debug.program.syntax import copied
 
 _DEEPEST = 5
 _ZEROS = {"zeros", "empty", "ones"}
@@ -131,7 +131,7 @@ class PairedRun(PairedExpressions):
         """`p[p < 0] = 0`: with a mask of what is written."""
         name = getattr(target.value, "id", "")
         whole = self.name(name, names)
-        place, old = plain(self.expression(target.slice, names).old), copied(plain(whole.old))
+        place, old = plain(self.expression(target.slice, names).old), copy.deepcopy(plain(whole.old))
         try:
             old[place] = plain(value.old)
         except Exception:
