@@ -330,5 +330,10 @@ def test_breakpoints_by_a_click_are_those_of_the_magic(notebook):
     second.locator(".calls tr[data-call]").first.click()
     second.locator('[data-focus="stop-here-next"]').click()
     second.locator('[data-focus="stop-here-next"]', has_text="the next call stops").wait_for()
+    # Also when the pane has been drawn again: another call, and back.
+    second.locator(".calls tr[data-call]").nth(1).click()
+    second.locator('[data-focus="stop-here-next"]', has_text="stop here next time").wait_for()
+    second.locator(".calls tr[data-call]").first.click()
+    second.locator('[data-focus="stop-here-next"]', has_text="the next call stops").wait_for()
     assert "augment" in run(5)
     assert page.errors == []

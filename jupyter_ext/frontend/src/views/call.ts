@@ -17,6 +17,9 @@ export class CallPane {
   private shown: number | null = null;
   private detail: CallDetail | null = null;
   private asked = 0;
+  /** What "stop here next time" said for a call, also after the pane is drawn again. */
+  private said: { call: number; text: string } | null = null;
+  private stopNextButton: { call: number; button: HTMLElement } | null = null;
 
   constructor(
     private readonly state: State,
@@ -210,10 +213,13 @@ export class CallPane {
   private stopNext(call: CallDetail): HTMLElement | null {
     const row = this.state.rowOfNode(call.node, false);
     if (!this.breakpoints || !row) return null;
-    const button = h("button.lk", { type: "button", "data-focus": "stop-here-next", title: `Stops the next call of ${row.name} before its first line, once` }, "stop here next time");
+    const said = this.said?.call === call.id ? this.said.text : "stop here next time";
+    const button = h("button.lk", { type: "button", "data-focus": "stop-here-next", title: `Stops the next call of ${row.name} before its first line, once` }, said);
     button.addEventListener("click", () => void this.breakpoints!.add({ where: State.body(row), when: call.kind === "gradient" ? "gradient" : "before", once: true }).then((problem) => {
-      button.textContent = problem || "the next call stops";
+      this.said = { call: call.id, text: problem || "the next call stops" };
+      if (this.stopNextButton?.call === call.id) this.stopNextButton.button.textContent = this.said.text;
     }));
+    this.stopNextButton = { call: call.id, button };
     return button;
   }
 
