@@ -561,3 +561,13 @@ def _is_drawn(value: ast.expr) -> bool:
 
 def _is_share(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, float) and 0 < value.value < 1
+
+
+def operands(node: ast.expr) -> Iterator[ast.AST]:
+    """The operators and operands of a computation, without what stands in calls and indices."""
+    if isinstance(node, ast.BinOp):
+        yield node.op
+        yield from operands(node.left)
+        yield from operands(node.right)
+    else:
+        yield node

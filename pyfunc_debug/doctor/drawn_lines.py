@@ -9,6 +9,7 @@ from pyfunc_debug.doctor.drawn_in_python import cast_beside, fits, in_python
 from pyfunc_debug.doctor.draws import in_graph, op_of
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.whole_names import is_whole
 from pyfunc_debug.program import syntax
 
@@ -37,21 +38,31 @@ def _with_op(facts: Facts, file: str | None, draw: code.Write, autograph: bool) 
         known = [one for one in every if ast.unparse(one) == text]
         return bool(known) and all(is_whole(own, one) for one in known)
 
+    op = op_of(draw.text, draw.called, is_number)
+    constant = _constant_of(own, calls[0]) if len(calls) == 1 else None
+    if op is not None and constant is not None:
+        kind = pastes.argument(constant, 1, "dtype")
+        return pastes.replaced(facts, file, {constant: f"tf.cast({op}, {own.text(kind)})" if kind is not None else op})
     line, indent = facts.line(file, draw.line), pastes.indent(facts, file, draw.line)
     statement = own.statement(draw.line) if file is not None else None
     simple = statement is not None and not hasattr(statement, "body")
     if statement is not None and simple and statement.lineno != statement.end_lineno:
-        new = op_of(draw.text, draw.called, is_number)
-        return None if new is None else pastes.call_replaced(facts, file, draw.line, draw.text, new)
+        return None if op is None else pastes.call_replaced(facts, file, draw.line, draw.text, op)
     drawn = in_graph(line, draw.text, draw.called, is_number)
     if drawn is None or indent is None or file is None:
         return None
-    op = op_of(draw.text, draw.called, is_number)
     if op is not None and op.endswith("tf.int32)") and len(calls) == 1:
         drawn = drawn.replace(op, cast_beside(own, calls[0], op))
     if drawn.count("tf.gather(") > line.count("tf.gather(") and not _of_numbers(facts, file, draw):
         return None
     return Edit(file, draw.line, draw.line, (f"{indent}{drawn}",))
+
+
+def _constant_of(own: Source, draw: ast.Call) -> ast.Call | None:
+    """`tf.constant(np.random.randint(2), tf.int64)` around a draw: no tensor of a graph is a constant."""
+    around = own.parent(draw)
+    made = isinstance(around, ast.Call) and around.args[:1] == [draw]
+    return around if made and pastes.last_name(around.func) in ("constant", "convert_to_tensor") else None  # type: ignore[union-attr,return-value]
 
 
 def _of_numbers(facts: Facts, file: str | None, draw: code.Write) -> bool:

@@ -104,3 +104,8 @@ def listed(what: Sequence[object]) -> str:
     """`1, 2 and 3`; empty for nothing."""
     *others, last = map(str, what) if what else [""]
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def times(count: int) -> str:
+    """`once`, `3 times`."""
+    return "once" if count == 1 else f"{count:,} times"

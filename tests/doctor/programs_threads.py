@@ -640,3 +640,155 @@ def a_gradient_map_of_a_graph_around_eager_code():
             y = tf.py_function(clipped, [w * 1.0], tf.float32)
         loss = tf.reduce_sum(y)
     tape.gradient(loss, w)
+
+
+class Memory:
+    """What an agent has seen."""
+
+    def __init__(self):
+        self.items = [(np.full(3, i, np.float32), i) for i in range(30)]
+
+    def sample(self, count):
+        """Some of it."""
+        states, numbers = zip(*random.sample(self.items, count))
+        return np.array(states), np.array(numbers, np.float32)
+
+    def last(self):
+        """The newest."""
+        return np.array([state for state, _ in self.items[-2:]])
+
+
+@triggers("trace-only", says="total = train(*memory.sample(4))", pastes=True)
+def a_batch_of_a_memory_that_is_drawn_at_trace():
+    memory, w = Memory(), tf.Variable(tf.ones([3]))
+
+    @tf.function
+    def train():
+        states, numbers = memory.sample(4)
+        w.assign_sub(0.1 * tf.reduce_mean(states, 0))
+        return tf.reduce_sum(numbers)
+
+    for _ in range(3):
+        total = train()
+    print(float(total))
+
+
+@triggers("trace-only", says="agent.learn(tf.constant(0.1), *agent.memory.sample(4))", pastes=True)
+def a_batch_of_an_agents_memory_that_is_drawn_at_trace():
+    class Agent:
+        def __init__(self):
+            self.memory = Memory()
+            self.w = tf.Variable(tf.ones([3]))
+
+        @tf.function
+        def learn(self, rate):
+            states, numbers = self.memory.sample(4)
+            self.w.assign_sub(rate * tf.reduce_mean(states, 0))
+            return tf.reduce_sum(numbers)
+
+    agent = Agent()
+    for _ in range(3):
+        agent.learn(tf.constant(0.1))
+
+
+@triggers("trace-only", says="step(tf.constant(0.1), drawn(4))", pastes=True)
+def a_batch_that_a_function_draws_at_trace():
+    data = [np.full(3, i, np.float32) for i in range(30)]
+
+    def drawn(count):
+        return np.stack(random.sample(data, count))
+
+    @tf.function
+    def step(rate):
+        batch = drawn(4)
+        return rate * tf.reduce_mean(batch, 0)
+
+    for _ in range(3):
+        step(tf.constant(0.1))
+
+
+@near("trace-only")
+def a_batch_of_a_memory_that_is_given():
+    memory, w = Memory(), tf.Variable(tf.ones([3]))
+
+    @tf.function
+    def train(states, numbers):
+        w.assign_sub(0.1 * tf.reduce_mean(states, 0))
+        return tf.reduce_sum(numbers)
+
+    for _ in range(3):
+        train(*memory.sample(4))
+
+
+@near("trace-only")
+def what_a_memory_holds_without_a_draw():
+    memory, w = Memory(), tf.Variable(tf.ones([3]))
+
+    @tf.function
+    def train():
+        w.assign_sub(0.1 * tf.reduce_mean(memory.last(), 0))
+
+    for _ in range(3):
+        train()
+
+
+@triggers("trace-only", says="return tf.cast(tf.random.uniform([], 0, 2, tf.int32), tf.int64)", pastes=True)
+def a_constant_of_a_draw():
+    @tf.function
+    def act(state):
+        if tf.reduce_sum(state) < 0:
+            return tf.argmax(state)
+        return tf.constant(np.random.randint(2), tf.int64)
+
+    for _ in range(3):
+        act(tf.constant([0.1, 0.2]))
+
+
+@triggers("trace-only", says="self.steps = tf.Variable(0, dtype=tf.float32)", pastes=True)
+def a_count_that_is_added_to_fractions():
+    class Sampler(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.steps = 0
+
+        @tf.function
+        def shifted(self, x):
+            self.steps += 1
+            return x + self.steps
+
+    sampler = Sampler()
+    for _ in range(3):
+        sampler.shifted(tf.constant(1.0))
+
+
+@triggers("trace-only", says="self.steps = tf.Variable(0)", pastes=True)
+def a_count_that_is_added_to_whole_numbers():
+    class Sampler(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.steps = 0
+
+        @tf.function
+        def shifted(self, x):
+            self.steps += 1
+            return x + self.steps
+
+    sampler = Sampler()
+    for _ in range(3):
+        sampler.shifted(tf.constant(1))
+
+
+@triggers("stale-closure", says="rate=tf.constant(agent.rate, tf.float32)", pastes=True)
+def a_rate_that_gets_smaller_in_each_step():
+    class Agent:
+        def __init__(self):
+            self.rate = 1.0
+
+        @tf.function
+        def learn(self, x):
+            return x * self.rate
+
+    agent = Agent()
+    for _ in range(4):
+        agent.learn(tf.constant(2.0))
+        agent.rate *= 0.5

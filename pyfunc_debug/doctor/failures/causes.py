@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyfunc_debug.doctor.failures.bodies import (
     body_values,
     keywords,
+    object_values,
     output_contract,
     ragged_rows,
     results,
@@ -46,6 +47,7 @@ from pyfunc_debug.doctor.failures.gradients import (
     taped_losses,
     unreturned_gradients,
     used_tapes,
+    watched,
 )
 from pyfunc_debug.doctor.failures.graphs import (
     array_indices,
@@ -187,6 +189,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     unbatched.one_example,
     generators.grouped,
     results.explain,
+    object_values.explain,
     structures.explain,
     unknown_shape.explain,
     generators.without_shapes,
@@ -204,6 +207,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     python_loops.explain,
     vector_shapes.explain,
     used_tapes.explain,
+    watched.explain,
     checks.explain,
     graph_variables.explain,
     graph_variables.of_truth,

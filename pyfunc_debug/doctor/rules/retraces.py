@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pyfunc_debug.doctor import built_once, code, growing, moved, other_objects, pastes, predict_graphs
+from pyfunc_debug.doctor.as_python import as_python
 from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.hoist import hoisted
@@ -30,8 +31,6 @@ _NUMBER = re.compile(r"`(\w+)(\[\d+\])*`: Python value (-?[\d.]+(?:e[-+]?\d+)?),
 _TEXT = re.compile(r"`(\w+)`: Python value ['\"].*, was ['\"]")
 _PYTHON = re.compile(r"`([^`]+)`: Python value ")
 _COUNTED = re.compile(r"`(\w+)`: \d+ elements?, was \d+ elements?$")
-_TAKES = re.compile(r"(?:tf\.|keras\.|self\.|\w+\.assign|range$|abs$|max$|min$)")
-"""Functions to which a tensor can be given in place of a number: AutoGraph has its own `range`."""
 _PASSED = re.compile(r"\b(\w+): -?\d")
 """Numbers of Python's in a signature."""
 _OF_TWO = {
@@ -195,7 +194,7 @@ def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrac
         else:
             return ""
     own = facts.definition(function.file, function.line)
-    if own is None or any(_as_python(own, name, traces[-1].signature) for name in dtypes):
+    if own is None or any(as_python(own, name, traces[-1].signature) for name in dtypes):
         return ""
     dtypes |= {one: "tf.int64" for one, dtype in dtypes.items() if dtype == "tf.int32" and _counts_summaries(own, one)}
     for name in [one for one, dtype in dtypes.items() if dtype in ("tf.int32", "tf.float32")]:
@@ -248,21 +247,6 @@ def _counts_summaries(own: ast.AST, name: str) -> bool:
         for step in (*one.args[2:], *(each.value for each in one.keywords if each.arg == "step"))
     ]  # fmt: skip
     return any(isinstance(one, ast.Name) and one.id == name for one in given)
-
-
-def _as_python(own: ast.AST, name: str, signature: str = "") -> bool:
-    """Whether a function uses a parameter where a tensor cannot stand: in NumPy, a text, an index of a list."""
-    for one in ast.walk(own):
-        inside: list[ast.AST] = []
-        if isinstance(one, ast.Call) and not _TAKES.match(ast.unparse(one.func)):
-            inside = [*one.args, *(given.value for given in one.keywords)]
-        elif isinstance(one, ast.FormattedValue):
-            inside = [one.value]
-        elif isinstance(one, ast.Subscript) and not re.search(rf"\b{ast.unparse(one.value)}: \w+\[", signature):
-            inside = [one.slice]
-        if any(isinstance(part, ast.Name) and part.id == name for node in inside for part in ast.walk(node)):
-            return True
-    return False
 
 
 def _parts(shape: str) -> list[str]:
@@ -324,7 +308,7 @@ def _changing_numbers(own: ast.FunctionDef, traces: list[GraphTrace]) -> dict[st
     for one in code.parameters(own):
         values = [re.search(rf"\b{one}: (-?[\d.]+(?:e[-+]?\d+)?)(?=[,)]|$)", trace.signature) for trace in traces]
         texts = {match[1] for match in values if match is not None}
-        if None not in values and len(texts) > _MANY and not _as_python(own, one):
+        if None not in values and len(texts) > _MANY and not as_python(own, one):
             whole = all(text.lstrip("-").isdigit() for text in texts)
             found[one] = "int64" if whole and _counts_summaries(own, one) else "int32" if whole else "float32"
     return found

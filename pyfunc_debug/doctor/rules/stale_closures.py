@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes, replaced_objects
+from pyfunc_debug.doctor.as_python import as_python
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.frozen_layers import set_too_late
 from pyfunc_debug.doctor.kept_values import KeptValue
@@ -130,7 +132,7 @@ def _fix(facts: Facts, function: Function, value: KeptValue, name: str, line: in
     new = f"{old}, {parameter}" if old else parameter
     if arguments.defaults or isinstance(definition, ast.Lambda) or parameter in (one.arg for one in arguments.args):
         return rest
-    edit = _passed(facts, function, definition, name, parameter)
+    edit = _passed(facts, function, definition, name, parameter, str(one["now"]))
     if edit:
         return edit
     given = ", ".join([*(one.arg for one in arguments.args if one.arg != "self"), name])
@@ -140,7 +142,7 @@ def _fix(facts: Facts, function: Function, value: KeptValue, name: str, line: in
     )
 
 
-def _passed(facts: Facts, function: Function, definition: Definition, name: str, parameter: str) -> str:
+def _passed(facts: Facts, function: Function, definition: Definition, name: str, parameter: str, now: str) -> str:
     """The lines of the function and of its calls with one argument more; "" where a call does not see the value."""
     last = next(iter(reversed([*definition.args.posonlyargs, *definition.args.args])), None)
     sites = pastes.run_sites(facts, function.id)
@@ -151,6 +153,11 @@ def _passed(facts: Facts, function: Function, definition: Definition, name: str,
     }
     if name != parameter:
         pieces.update({one: parameter for one in pastes.walk(definition, ast.Attribute) if ast.unparse(one) == name})
+    tf = pastes.module(facts, function.file, "tensorflow") or "tf"
+    signature = next((one.signature for one in reversed(facts.traces) if one.function == function.id), "")
+    fraction = re.fullmatch(r"-?\d*\.\d+(e-?\d+)?", now) is not None and not re.search(r"float(16|64)", signature)
+    fraction = fraction and not as_python(definition, name, signature)
+    tensor = f"{tf}.constant({{}}, {tf}.float32)" if fraction else "{}"  # one graph for all of its values
     scope = _scope(facts, function.file, definition.lineno, definition)
     for file, line in sites:
         call = pastes.call_at(facts, file, line, function.name.rpartition(".")[2])
@@ -161,7 +168,7 @@ def _passed(facts: Facts, function: Function, definition: Definition, name: str,
             value = f"{ast.unparse(call.func.value)}.{parameter}"
         elif name != parameter or _scope(facts, file, line, None)[: len(scope)] != scope:
             return ""
-        pieces[call] = pastes.source(facts, file).with_argument(call, f"{parameter}={value}")
+        pieces[call] = pastes.source(facts, file).with_argument(call, f"{parameter}={tensor.format(value)}")
     return pastes.all_replaced(facts, function.file, pieces)
 
 

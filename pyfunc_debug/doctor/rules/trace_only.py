@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.drawn_in_python import in_words
-from pyfunc_debug.doctor.drawn_lines import drawn_line
+from pyfunc_debug.doctor.drawn_once import drawn_once, draws_of
 from pyfunc_debug.doctor.draws import SEEDS
-from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
+from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.graphs.state_changes import in_python
 from pyfunc_debug.doctor.failures.kept import edited_lines
 from pyfunc_debug.doctor.failures.pastes.each_time import each_time
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import names
-from pyfunc_debug.doctor.text import listed
+from pyfunc_debug.doctor.text import listed, times
 from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function
 
@@ -45,12 +45,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         if function.origin != "user" or not traces[number]:
             continue
         found = facts.definition(function.file, function.line)
-        draws = _draws(found, facts.tree(function.file)) if found is not None else []
+        draws = draws_of(found, facts.tree(function.file)) if found is not None else []
         kept = {one.line for one in code.state_writes(found) if not _assigns(one)} if found is not None else set()
         draws = [one for one in draws if one.line not in kept]  # of what only Python sees
         many = function.kind == "tf.data" or runs[number] > traces[number]
         if draws and many:
-            yield _drawn_once(facts, function, draws, traces[number], runs[number])
+            yield drawn_once(facts, function, draws, traces[number], runs[number])
         seed = _seed(found) if found is not None and many and not draws else None
         if seed is not None and found is not None:
             yield _seeded_once(facts, function, found, seed, traces[number], runs[number])
@@ -60,7 +60,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             lasted = code.durations(found)
             yield Finding(
                 "trace-only", "warning", None, (),
-                f"line {read.line} of {function.name} reads the clock in Python. It ran {_times(traces[number])}, "
+                f"line {read.line} of {function.name} reads the clock in Python. It ran {times(traces[number])}, "
                 "while the graph was built: from then on it is a constant",
                 f"{ast.unparse(lasted[0])} where {short} is called, with both times taken there: a graph keeps no "
                 "order between a clock and the ops around it"
@@ -160,7 +160,7 @@ def _changed_once(
     targets = list(dict.fromkeys(one.target or one.name for one in writes))
     several = len(lines) > 1
     what = f"Python's {listed([repr(one) for one in targets])}"
-    once = f"{'They' if several else 'It'} ran {_times(traces)},"
+    once = f"{'They' if several else 'It'} ran {times(traces)},"
     return Finding(
         "trace-only", "warning", None, (),
         f"line{'s' * several} {listed(lines)} of {function.name} change{'s' * (not several)} {what}. "
@@ -196,7 +196,7 @@ def _seeded_once(
     stateless = "tf.random.stateless_uniform(shape, seed=[1, 2]) and its like"
     return Finding(
         "trace-only", "warning", None, (),
-        f"line {seed.lineno} of {function.name} sets a seed ({text}) in Python. It ran {_times(traces)}, when "
+        f"line {seed.lineno} of {function.name} sets a seed ({text}) in Python. It ran {times(traces)}, when "
         f"{'the dataset was built' if data else 'TensorFlow traced the function'}, and {again}. To draw "
         f"the same each time, {stateless} take their seed in the graph",
         fix or f"{text}  # once, before the function is traced", function.file, seed.lineno,
@@ -326,7 +326,8 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit 
         :1
     ]  # a method does not see its names
     first = pastes.first_line(holders[0] if holders else found)
-    made = pastes.above(facts, function.file, first, f"{name} = tf.Variable({name})")
+    kind = ", dtype=tf.float32" if _beside_floats(facts, function, name) and _whole(facts, function, name) else ""
+    made = pastes.above(facts, function.file, first, f"{name} = tf.Variable({name}{kind})")
     read = _read_in_ops(facts, function, name, write.line)
     return [made, *read, Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",))]
 
@@ -413,7 +414,8 @@ def _attribute(facts: Facts, function: Function, write: code.Write, inside: str)
         return []
     tf = pastes.module(facts, function.file, "tensorflow") or "tf"
     number = isinstance(value, ast.Constant) and isinstance(value.value, int) and not isinstance(value.value, bool)
-    kind = f", dtype={tf}.float32" if number and _in_fractions(tree, attribute) else ""
+    fractions = number and (_in_fractions(tree, attribute) or _beside_floats(facts, function, f"{root}.{attribute}"))
+    kind = f", dtype={tf}.float32" if fractions else ""
     return [
         Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",)),
         *_read_in_ops(facts, function, f"{root}.{attribute}", write.line),
@@ -426,7 +428,7 @@ def _attribute(facts: Facts, function: Function, write: code.Write, inside: str)
 def _in_fractions(tree: ast.AST | None, attribute: str) -> bool:
     """Whether an attribute is computed with fractions as it is: then a variable of whole numbers does not fit."""
     for one in pastes.walk(tree, ast.BinOp):
-        parts = list(_operands(one))
+        parts = list(code.operands(one))
         if any(isinstance(part, ast.Attribute) and part.attr == attribute for part in parts) and any(
             isinstance(part, ast.Div) or (isinstance(part, ast.Constant) and isinstance(part.value, float))
             for part in parts
@@ -435,156 +437,24 @@ def _in_fractions(tree: ast.AST | None, attribute: str) -> bool:
     return False
 
 
-def _draws(function: Definition, tree: ast.AST | None, depth: int = 2) -> list[code.Write]:
-    """The draws of a function and of those of its file that it calls, one a line, in the order of the lines."""
-    found = {one.line: one for one in reversed(code.global_random(function, tree))}
-    known = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)] if tree is not None and depth else []
-    for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call)):
-        name = ast.unparse(call.func)
-        own = [one for one in known if one.name == name.removeprefix("self.") and one is not function]
-        own = own or _call_of(tree, name)
-        if len(own) == 1:
-            found.update({one.line: one for one in _draws(own[0], tree, depth - 1)})
-    return sorted(found.values(), key=lambda one: one.line)
+def _beside_floats(facts: Facts, function: Function, name: str) -> bool:
+    """Whether a traced function computes with a name and an argument of fractions: TensorFlow takes one dtype only."""
+    signature = next((one.signature for one in reversed(facts.traces) if one.function == function.id), "")
+    floats = set(re.findall(r"\b(\w+): b?float\d+\[", signature))
+    for one in pastes.walk(facts.definition(function.file, function.line), ast.BinOp):
+        texts = {ast.unparse(part) for part in code.operands(one) if isinstance(part, (ast.Name, ast.Attribute))}
+        if name in texts and texts & floats:
+            return True
+    return False
 
 
-def _call_of(tree: ast.AST | None, name: str) -> list[ast.FunctionDef]:
-    """`call` of the file's class of which `name` is the one object: a layer that a step calls."""
-    kinds = {
-        ast.unparse(one.value.func) for one in pastes.walk(tree, ast.Assign)
-        if isinstance(one.value, ast.Call) and name in [ast.unparse(target) for target in one.targets]
-    }  # fmt: skip
-    classes = [one for one in pastes.walk(tree, ast.ClassDef) if kinds == {one.name}]
-    return [part for one in classes for part in one.body if isinstance(part, ast.FunctionDef) and part.name == "call"]
-
-
-def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], traces: int, runs: int) -> Finding:
-    """Random numbers that are drawn while the graph is built: from then on they are constants."""
-    data, draw = function.kind == "tf.data", draws[0]
-    edits = [edit for one in draws for edit in _drawn_in_graph(facts, function, one)]
-    edits += _as_floats(facts, function, draws) if None not in edits else []
-    places = {(one.first, one.last) for one in edits if one is not None}
-    first = _drawn_in_graph(facts, function, draw) if None in edits or len(places) < len(edits) else edits
-    asked = "each element gets the same" if data else f"all {runs:,} runs got what was drawn then"
-    where = _drawn_in(facts, function, draws)
-    if len(draws) == 1:
-        what, ran = f"line {draw.line} of {where} draws a random number in Python. It ran", " number" * data
-    else:
-        lines = f"{', '.join(str(one.line) for one in draws[:-1])} and {draws[-1].line}"
-        what, ran = f"lines {lines} of {where} draw random numbers in Python. They ran", " numbers" * data
-    return Finding(
-        "trace-only", "warning", None, (),
-        f"{what} {_times(traces)}, when "
-        f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}{ran}",
-        _kept_draw(facts, function, draws) or pastes.written(*first) or in_words(
-            facts, function.file, draw, None if data else f"where {function.name.rpartition('.')[2]} is called"
-        ),
-        function.file, draw.line,
-        evidence=tuple(f"line {one.line}: {facts.line(function.file, one.line)}" for one in draws[:_MOST]),
-    )  # fmt: skip
-
-
-def _kept_draw(facts: Facts, function: Function, draws: Sequence[code.Write]) -> str:
-    """What to do where a draw is kept by an object (an environment's state): it would keep a symbol of the graph."""
-    name = function.name.rpartition(".")[2]
-    for draw in draws:
-        for holder in pastes.around(facts.tree(function.file), draw.line, ast.FunctionDef)[-1:]:
-            made = [one for one in pastes.walk(holder, ast.Assign) if one.lineno == draw.line]
-            kept = [one for part in made for one in part.targets if isinstance(one, (ast.Attribute, ast.Subscript))]
-            element = holder.name == name and function.kind == "tf.data"  # `x["noise"] = ...` of a dataset's dict
-            if element and kept and isinstance(kept[0], ast.Subscript) and code.root(kept[0]) != "self":
-                continue
-            if kept and code.root(kept[0]) in ("self", *code.parameters(holder)):
-                what = "draw" if holder.name == name else f"call {holder.name}"
-                return (
-                    f"{what} where {name} is called, which is Python, and give {name} what it needs: a draw of the "
-                    f"graph would leave a symbol in {ast.unparse(kept[0])}"
-                )
-    return ""
-
-
-def _drawn_in(facts: Facts, function: Function, draws: Sequence[code.Write]) -> str:
-    """The function whose lines draw: the traced one, or one that it calls."""
-    holders = [pastes.around(facts.tree(function.file), one.line, ast.FunctionDef) for one in draws]
-    inner = {one[-1].name for one in holders if one}
-    name = inner.pop() if len(inner) == 1 and all(holders) else ""
-    return function.name if name in ("", function.name.rpartition(".")[2]) else f"{name}, for {function.name},"
-
-
-def _as_floats(facts: Facts, function: Function, draws: Sequence[code.Write]) -> list[Edit | None]:
-    """Where a whole number that was drawn is computed with fractions, a cast: TensorFlow computes in one dtype only."""
-    tree, tf = facts.tree(function.file), pastes.module(facts, function.file, "tensorflow") or "tf"
-    pieces: dict[ast.expr, str] = {}
-    for draw in draws:
-        drawn = drawn_line(facts, function.file, draw)
-        holder = pastes.around(tree, draw.line, ast.FunctionDef)[-1:]
-        made = [
-            one.targets[0].id for one in pastes.walk(holder[0] if holder else None, ast.Assign)
-            if one.lineno == draw.line and isinstance(one.targets[0], ast.Name)
-        ]  # fmt: skip
-        if not made or drawn is None or not drawn.lines[-1].endswith("tf.int32)"):
-            continue
-        for one in pastes.walk(holder[0], ast.BinOp):
-            operands = list(_operands(one))
-            if any(isinstance(part, ast.Div) or _is_float(part) for part in operands):
-                pieces |= {
-                    part: f"{tf}.cast({part.id}, {tf}.float32)" for part in operands
-                    if isinstance(part, ast.Name) and part.id == made[0] and part.lineno > draw.line
-                }  # fmt: skip
-    return pastes.each_replaced(facts, function.file, pieces)
-
-
-def _operands(node: ast.expr) -> Iterator[ast.AST]:
-    """The operators and operands of a computation, without what stands in calls and indices."""
-    if isinstance(node, ast.BinOp):
-        yield node.op
-        yield from _operands(node.left)
-        yield from _operands(node.right)
-    else:
-        yield node
-
-
-def _is_float(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, float)
-
-
-def _drawn_in_graph(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
-    """A line with TensorFlow's draw, and what has to change with it; None in it where there is no such op."""
-    drawn = drawn_line(facts, function.file, draw)
-    return [None] if drawn is None else [drawn, *_as_inputs(facts, function, draw)]
-
-
-def _as_inputs(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
-    """What was drawn as an input of the py_functions whose body takes it from around: then it is a tensor."""
-    found = facts.definition(function.file, function.line)
-    statements = [
-        one for one in (ast.walk(found) if found is not None else ())
-        if isinstance(one, ast.Assign) and one.lineno == draw.line and isinstance(one.targets[0], ast.Name)
+def _whole(facts: Facts, function: Function, name: str) -> bool:
+    """Whether the file gives a name a whole number."""
+    given = [
+        one.value for one in pastes.walk(facts.tree(function.file), ast.Assign)
+        if name in [ast.unparse(target) for target in one.targets]
     ]  # fmt: skip
-    if found is None or len(statements) != 1:
-        return []
-    name = statements[0].targets[0].id  # type: ignore[attr-defined]
-    own, edits = pastes.source(facts, function.file), []
-    for call in (one for one in ast.walk(found) if isinstance(one, ast.Call) and makes_node(one)):
-        body, inp = pastes.argument(call, 0, "func"), pastes.argument(call, 1, "inp")
-        if body is None or not isinstance(inp, (ast.List, ast.Tuple)) or name not in names(body):
-            continue
-        listed = ", ".join([*map(own.text, inp.elts), name])
-        if isinstance(body, ast.Lambda) and not body.args.vararg and not body.args.defaults:
-            given = ", ".join([*code.parameters(body), name])
-            new = f"lambda {given}: {own.text(body.body)}"
-        elif isinstance(body, ast.Call) and ast.unparse(body.func).endswith("partial"):
-            rest = [own.text(one) for one in body.args[1:]]
-            keywords = [f"{one.arg}={own.text(one.value)}" for one in body.keywords]
-            plain = all(isinstance(one, ast.Name) for one in inp.elts)
-            given = ", ".join(map(own.text, inp.elts)) if plain else ""
-            if not given:
-                return [None]
-            new = f"lambda {listed}: {own.text(body.args[0])}({', '.join([*rest, given, *keywords])})"
-        else:
-            return [None]
-        edits.append(pastes.replaced(facts, function.file, {body: new, inp: f"[{listed}]"}))
-    return edits
+    return bool(given) and all(isinstance(one, ast.Constant) and type(one.value) is int for one in given)
 
 
 def _sets(write: code.Write) -> bool:
@@ -612,7 +482,3 @@ def _of_tensorflow(write: code.Write) -> bool:
     if _assigns(write) and write.target.endswith(_BY_KERAS):
         return True
     return any(word in text for word in ("Variable(", "keras.", ".assign", ".update_state")) or "metric" in text.lower()
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"

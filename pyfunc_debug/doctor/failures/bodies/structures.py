@@ -33,7 +33,7 @@ _INPUT = re.compile(
 _NO_TENSOR = re.compile(r"NOT CONVERTIBLE TO TENSOR|unsupported type|convert a value \(|None values not supported")
 _TOUT = re.compile(r"Cannot convert the argument `?type_value`?: (.*?) to a TensorFlow DType", re.DOTALL)
 _OUTPUT = re.compile(
-    r"with an unsupported type \(<class '(?P<full>[\w.<>]+)'>\)|Unsupported object type (?P<short>\w+)"
+    r"with an unsupported type \(<class '(?P<full>[\w.<>]+)'>\)|Unsupported object type (?P<short>[\w.]+)"
     r"|Unsupported numpy type: NPY_(?P<numpy>DATETIME)"
 )
 _PASSES = frozenset(
@@ -263,7 +263,12 @@ def _returned(situation: Situation) -> Explanation | None:
     if returned is not None and composite:
         return _composite(node, call, spot, returned)
     name = (found["full"] or found["short"] or found["numpy"]).rpartition(".")[2] if found is not None else ""
-    if name in ("NoneType", "ndarray", "str", "int", "float", "module"):
+    if name in ("NoneType", "ndarray", "str", "module") or name.rstrip("0123456789") in (
+        "int",
+        "uint",
+        "float",
+        "bool",
+    ):
         return None
     return _flattened(node, situation, call, spot, name, returned.parts if returned is not None else ())
 

@@ -140,7 +140,20 @@ def _of_first(types: ast.expr, given: ast.expr | None, source: Source, spot: Spo
     first = f"next(iter({f'({text})' if isinstance(given, ast.Lambda) else text}()))"
     if isinstance(types, ast.Dict):
         return f"{{key: {np}.shape(one) for key, one in {first}.items()}}"
+    if isinstance(types, ast.Tuple) and any(isinstance(one, (ast.Tuple, ast.Dict)) for one in types.elts):
+        return f"(lambda one: {_shapes_like(types, 'one', np, source)})({first})"
     return f"tuple({np}.shape(one) for one in {first})" if isinstance(types, ast.Tuple) else f"{np}.shape({first})"
+
+
+def _shapes_like(types: ast.expr, part: str, np: str, source: Source) -> str:
+    """The shapes of an element, nested as its dtypes are."""
+    if isinstance(types, ast.Tuple):
+        return f"({', '.join(_shapes_like(one, f'{part}[{n}]', np, source) for n, one in enumerate(types.elts))},)"
+    if isinstance(types, ast.Dict) and None not in types.keys:
+        keys = [source.text(key) for key in types.keys if key is not None]
+        pairs = (f"{key}: {_shapes_like(one, f'{part}[{key}]', np, source)}" for key, one in zip(keys, types.values))
+        return f"{{{', '.join(pairs)}}}"
+    return f"{np}.shape({part})"
 
 
 def _keywords(source: Source, argument: ast.expr) -> list[ast.keyword]:

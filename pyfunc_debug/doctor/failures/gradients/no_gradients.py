@@ -179,6 +179,10 @@ def _none(situation: Situation) -> Explanation | None:
     nodes = [node for node in user_nodes(situation) if node.call() is not None and node.site is not None]
     nodes += [node for node in user_nodes(situation, scratch=True) if node.call() is not None and node.site is not None]
     nodes = [node for node in nodes if node.kind != "py_function"]
+    if len(asked) == 1 and not nodes:
+        blocks = tapes_before(spot.source, spot.line)
+        cut = left_behind(spot, blocks[0]) if len(blocks) == 1 else None
+        return _left(spot, cut, f"`{spot.source.text(asked[0])}` is None.") if cut is not None else None
     if len(asked) != 1 or len({node.site for node in nodes}) != 1:
         return None
     node, call = nodes[0], nodes[0].call()
@@ -272,13 +276,13 @@ def _is_given_away(cut: ast.Call, source: Source, spot: Spot) -> bool:
     return False
 
 
-def _left(spot: Spot, cut: Cut) -> Explanation:
-    """The loss as it came to the tape: a number, or what was made of numbers and arrays."""
+def _left(spot: Spot, cut: Cut, so: str = "No variable has a gradient.") -> Explanation:
+    """The loss as it came to the tape: a number, or what was made of numbers and arrays. `so` is what follows."""
     text, line = spot.source.text, cut.call.lineno
     stops = dotted(cut.call.func).endswith("stop_gradient")
     how = "lets no gradient through" if stops else "leaves TensorFlow"
     why = "" if stops else ": a GradientTape sees ops of TensorFlow only"
-    cause = f"`{short(text(cut.call), 30)}` {how}, and the loss is made of it alone{why}. No variable has a gradient."
+    cause = f"`{short(text(cut.call), 30)}` {how}, and the loss is made of it alone{why}. {so}"
     whole = cut.inner is not None and not cut.walls and dotted(cut.call.func).partition(".")[0] not in _MODULES
     kept = None if cut.inner is None else text(cut.inner)
     if cut.predicts and isinstance(cut.call.func, ast.Attribute):
@@ -286,7 +290,7 @@ def _left(spot: Spot, cut: Cut) -> Explanation:
             f"{text(cut.call.func.value)}({kept})",
             (
                 f"`{short(text(cut.call), 30)}` gives an array: predict is a loop of its own; a GradientTape sees "
-                "nothing. No variable has a gradient. The model called gives the same as a tensor."
+                f"nothing. {so} The model called gives the same as a tensor."
             ),
         )
     placed = spot.source.replaced({cut.call: kept}) if whole and kept is not None else None

@@ -39,8 +39,12 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _has_several(value: ast.expr, spot: Spot) -> bool:
     """Whether a condition is known to be a tensor of several values, as `x > 0.5` of a batch."""
-    shape = made_shape(lambda given: made_value(value, spot, inputs=given))
+    shape = _shape(value, spot)
     return bool(shape) and shape is not None and any(size != 1 for size in shape)
+
+
+def _shape(value: ast.expr, spot: Spot) -> tuple[int | None, ...] | None:
+    return made_shape(lambda given: made_value(value, spot, inputs=given))
 
 
 def _by_where(spot: Spot, statement: ast.stmt) -> Edit | None:
@@ -63,12 +67,36 @@ def _by_where(spot: Spot, statement: ast.stmt) -> Edit | None:
     text = _text(source, ways[-1][1])
     for test, value in reversed(ways[:-1]):
         condition = as_ops(test, spot, conditions=True, same=True) if test is not None else None
+        if condition is None or test is None:
+            return None
+        condition = _spread(condition, test, [one for _, one in ways], spot, tf)
         if condition is None:
             return None
         text = f"{tf}.where({condition}, {_text(source, value)}, {text})"
     blanks = indent_of(source.lines[statement.lineno - 1])
     head = f"{name} = " if name else "return "
     return Edit(spot.file, statement.lineno, last.end_lineno or last.lineno, (f"{blanks}{head}{text}",))
+
+
+def _spread(condition: str, test: ast.expr, values: list[ast.expr], spot: Spot, tf: str) -> str | None:
+    """A condition with a value for each example, so that it decides for all values of the example; None if unclear.
+
+    Args:
+      condition: Its text.
+      test: The condition as it was written.
+      values: What is given in the one case and the other.
+      spot: The frame, which knows the tensors.
+      tf: How the file calls TensorFlow.
+    """
+    asked, *given = (_shape(one, spot) for one in (test, *values))
+    widest = max((one for one in given if one is not None), key=len, default=())
+    if asked is None or len(asked) >= len(widest):
+        return condition
+    if asked == widest[: len(asked)]:
+        text = condition if condition.isidentifier() else f"({condition})"
+        return f"{text}[{', '.join(['...', *[f'{tf}.newaxis'] * (len(widest) - len(asked))])}]"
+    fits = all(one in (1, other) for one, other in zip(asked, widest[len(widest) - len(asked) :]))
+    return condition if fits else None
 
 
 def _text(source: Source, node: ast.expr) -> str:

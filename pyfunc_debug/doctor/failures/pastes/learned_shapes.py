@@ -9,7 +9,7 @@ from pyfunc_debug.doctor.failures.models import keras_calls
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import indent_of
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_dataset
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_batched, is_dataset
 
 _NAMES = ("shaped", "with_shapes")
 _BATCH = "[None, *s.shape[1:]]"
@@ -25,7 +25,8 @@ def shaped(situation: Situation) -> Edit | None:
             given = [*call.args[:1], *(one.value for one in call.keywords if one.arg in ("x", "validation_data"))]
             found = [(one, value) for one in given if is_dataset(value := _value(one, spot))]
             if found and statement is not None:
-                return _handed(spot, statement, found)
+                size = next((one.value for one in call.keywords if one.arg == "batch_size"), None)
+                return _handed(spot, statement, found, size)
     spot = situation.last  # type: ignore[assignment]
     statement = spot.source.statement(spot.line) if spot is not None else None
     padded = [
@@ -44,11 +45,14 @@ def _value(node: ast.expr, spot: Spot) -> Any:
     return spot.value(node.id) if isinstance(node, ast.Name) else None
 
 
-def _handed(spot: Spot, statement: ast.stmt, found: list[tuple[ast.expr, Any]]) -> Edit | None:
+def _handed(spot: Spot, statement: ast.stmt, found: list[tuple[ast.expr, Any]], size: ast.expr | None) -> Edit | None:
+    """What Keras is given, with its shapes; batched where only an argument of Keras says how, which it leaves out."""
     if len({type(value.element_spec) is tuple for _, value in found}) > 1:
         return None
-    pieces = dict.fromkeys((one for one, _ in found), "{1}({0})")
-    return _defined(spot, statement, pieces, found[0][1], _BATCH)
+    single = size is not None and not any(is_batched(value) for _, value in found)
+    new = f"{{1}}({{0}}).batch({spot.source.text(size)})" if single and size is not None else "{1}({0})"
+    pieces = dict.fromkeys((one for one, _ in found), new)
+    return _defined(spot, statement, pieces, found[0][1], "s.shape" if single else _BATCH)
 
 
 def _defined(spot: Spot, statement: ast.stmt, pieces: dict[ast.expr, str], dataset: Any, shape: str) -> Edit | None:

@@ -40,6 +40,15 @@ def is_dataset(value: Any) -> bool:
     return any(one.__name__ == "DatasetV2" and one.__module__.startswith("tensorflow.") for one in type(value).__mro__)
 
 
+def is_batched(dataset: Any) -> bool:
+    """Whether a dataset, or one that it is made of, was batched; also where a generator may give batches."""
+    kind = type(dataset).__name__
+    if "Batch" in kind or "Window" in kind or "Generator" in kind or "FlatMap" in kind or "Interleave" in kind:
+        return True
+    inputs = getattr(dataset, "_inputs", None)
+    return not callable(inputs) or any(map(is_batched, inputs()))
+
+
 def shape_of(value: Any) -> tuple[int | None, ...] | None:
     """A symbolic tensor's static shape; None where not even the rank is known."""
     shape = getattr(value, "shape", None)
