@@ -106,15 +106,21 @@ def _ran(graph: Any, codes: Collection[types.CodeType], maps: SourceMaps) -> set
     """Those code objects that some op of a graph was made in."""
     left = {(one.co_filename, one.co_name, one.co_firstlineno, _last(one)): one for one in codes}
     files = {one.co_filename for one in codes}
+    others: set[str] = set()
     found: set[types.CodeType] = set()
     ops = [one for one in graph.get_operations() if one.type not in _PARTS and "gradient_tape/" not in one.name]
     for op in ops[:: len(ops) // _MOST_OPS + 1]:
-        for entry in op.traceback or ():
-            file, line, name = entry.filename, entry.lineno, entry.name
+        for entry in op.traceback.get_user_frames() if op.traceback else ():  # a quarter of them, without TensorFlow's
+            file = entry.filename
+            if file in others:
+                continue
+            line, name = entry.lineno, entry.name
             if is_generated(file):
                 file, line = maps.find(file, line) or (file, line)
                 name = name.removeprefix("tf__")
             if file not in files:
+                if not is_generated(entry.filename):
+                    others.add(file)
                 continue
             for key in [key for key in left if key[0] == file and key[2] <= line <= key[3]]:
                 if key[1] == name or name == "<lambda>":
