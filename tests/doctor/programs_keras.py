@@ -986,3 +986,19 @@ def a_frozen_layer_in_a_lambda():
     x = keras.Input((4,))
     y = keras.layers.Lambda(lambda x: features(x))(x)
     _fit(keras.Model(x, keras.layers.Dense(1)(y)))
+
+
+@triggers("trace-only", says="self.count = tf.Variable(0, trainable=False, dtype=tf.float32)", pastes=True)
+def a_count_of_a_layer_that_its_input_is_multiplied_by():
+    class Counter(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.count = 0
+
+        def call(self, x):
+            self.count += 1
+            return x * self.count
+
+    model = keras.Sequential([keras.layers.Input((2,)), Counter(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), epochs=2, batch_size=2, verbose=0)

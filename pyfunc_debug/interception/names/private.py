@@ -295,12 +295,6 @@ def keras_compiled(model: Any) -> bool:
     return getattr(model, "_jit_compile", None) is True
 
 
-def made_of(dataset: Any) -> list[Any] | None:
-    """The datasets that a dataset is made of; None where it does not say."""
-    inputs = getattr(dataset, "_inputs", None)
-    return list(inputs()) if callable(inputs) else None
-
-
 def parallel_calls(dataset: Any) -> Any:
     """num_parallel_calls of a transformation, perhaps as a tensor; None where it has no such setting."""
     return getattr(dataset, "_num_parallel_calls", None)

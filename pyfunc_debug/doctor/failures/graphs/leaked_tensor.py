@@ -86,6 +86,10 @@ def explain(situation: Situation) -> Explanation | None:
         if weights is not None:
             cause += " A weight of the metric changes when the graph runs."
             return Explanation(RULE, spot.file, spot.line, cause, weights)
+        numbers = _as_variables(text, situation)
+        if numbers is not None:
+            cause += " A variable changes when the graph runs."
+            return Explanation(RULE, spot.file, spot.line, cause, numbers)
         edit = _each_time(statement, spot, name) if statement is not None else None
         if edit is not None:
             cause += " As below, each run keeps its own."
@@ -146,6 +150,17 @@ def _as_weights(text: str, situation: Situation) -> Edit | None:
     files = {one.file for one in situation.spots}
     made = [(file, int(line)) for file, line, name in _MADE.findall(text) if file in files and name == "update_state"]
     return metric_state.as_weights(made[-1][0], read(made[-1][0]), made[-1][1]) if made else None
+
+
+def _as_variables(text: str, situation: Situation) -> Edit | None:
+    """What a step keeps in an attribute that is a number at first: `self.running = 0.9 * self.running + 0.1 * loss`."""
+    files, dtype = {one.file: one for one in situation.spots}, _DTYPE.search(text)
+    if dtype is None or not dtype[1].startswith("float"):
+        return None
+    for file, line, _ in reversed([one for one in _MADE.findall(text) if one[0] in files]):
+        spot = Spot(file, int(line), {}, files[file].module, "")
+        return metric_state.as_variables(file, read(file), int(line), dtype[1], alias(spot, "tensorflow"))
+    return None
 
 
 _WEIGHTS = ("add_weight", "add_variable", "Variable")

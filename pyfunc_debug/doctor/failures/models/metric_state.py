@@ -43,6 +43,34 @@ def as_weights(file: str, source: Source, line: int) -> Edit | None:
     return together(edits, source.lines) if last - first <= _MOST else None
 
 
+def as_variables(file: str, source: Source, line: int, dtype: str, tf: str) -> Edit | None:
+    """The class with a variable for the number that a line of a method changes; None where it keeps something else.
+
+    Args:
+      file: The user's file.
+      source: Its text.
+      line: The line.
+      dtype: Of what it puts there.
+      tf: How the file calls TensorFlow.
+    """
+    statement = source.statement(line)
+    around = list(source.around(statement)) if statement is not None else []
+    holder = next((one for one in around if isinstance(one, ast.ClassDef)), None)
+    names = [dotted(one) for one in _targets(statement)] if statement is not None else []
+    if holder is None or len(names) != 1 or not names[0].startswith("self.") or names[0].count(".") != 1:
+        return None
+    methods = {one.name: one for one in holder.body if isinstance(one, ast.FunctionDef)}
+    lines = _lines(source, methods, holder, names[0], f"{tf}.Variable({{}}, trainable=False, dtype={tf}.{dtype})")
+    if lines is None:
+        return None
+    edits = [
+        Edit(file, one.lineno, one.end_lineno or one.lineno, (f"{indent_of(source.lines[one.lineno - 1])}{text}",))
+        for one, text in lines
+    ]
+    first, last = min(one.first for one in edits), max(one.last for one in edits)
+    return together(edits, source.lines) if last - first <= _MOST else None
+
+
 def _targets(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Assign):
         return node.targets
@@ -50,9 +78,9 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 
 def _lines(
-    source: Source, methods: dict[str, ast.FunctionDef], holder: ast.ClassDef, name: str
+    source: Source, methods: dict[str, ast.FunctionDef], holder: ast.ClassDef, name: str, variable: str = ""
 ) -> list[tuple[ast.stmt, str]] | None:
-    """All statements that give an attribute a value, and what stands in their places."""
+    """All statements that give an attribute a value, and what stands in their places: a weight, or this variable."""
     found, made = list[tuple[ast.stmt, str]](), 0
     for one in ast.walk(holder):
         if name not in [dotted(target) for target in _targets(one)]:
@@ -72,10 +100,13 @@ def _lines(
             if not is_number(value) or one not in method.body:
                 return None
             made += 1
+            if variable:
+                found.append((one, f"{name} = {variable.format(text)}"))
+                continue
             zero = value.value == 0
             start = '"zeros"' if zero else f"lambda shape, dtype=None: {text}"
             found.append((one, f'{name} = self.add_weight(shape=(), initializer={start}, name="{name[5:]}")'))
-        elif method.name == "update_state" or is_number(value):
+        elif variable or method.name == "update_state" or is_number(value):
             found.append((one, f"{name}.assign({text})"))
         else:
             return None

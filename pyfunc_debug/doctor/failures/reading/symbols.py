@@ -8,7 +8,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
-from pyfunc_debug.interception.names.private import made_of
+from pyfunc_debug.interception.names.private import dataset_inputs
 
 _TYPES = {"SymbolicTensor", "Tensor", "KerasTensor"}
 _LIBRARIES = ("tensorflow.", "keras.")
@@ -46,8 +46,7 @@ def is_batched(dataset: Any) -> bool:
     kind = type(dataset).__name__
     if "Batch" in kind or "Window" in kind or "Generator" in kind or "FlatMap" in kind or "Interleave" in kind:
         return True
-    inputs = made_of(dataset)
-    return inputs is None or any(map(is_batched, inputs))
+    return any(map(is_batched, dataset_inputs(dataset)))
 
 
 def shape_of(value: Any) -> tuple[int | None, ...] | None:
