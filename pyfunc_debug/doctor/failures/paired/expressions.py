@@ -62,6 +62,7 @@ class PairedExpressions:
         self.texts = found.texts
         self.statements = found.statements
         self._lists = found.lists
+        self._draws = found.draws
         defined = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef)]
         names = Counter(one.name for one in defined)
         self._functions = {one.name: one for one in defined if names[one.name] == 1}
@@ -196,6 +197,8 @@ class PairedExpressions:
             return Pair(old, [float(one) for one in old])
         children = [*node.args, *(one.value for one in node.keywords)]
         pairs = [self.expression(one, names) for one in children]
+        if root not in names and name.startswith(f"{alias(self._spot, 'numpy')}.random."):
+            return self._drawn(node, children, pairs)
         home, rest, function = self._home(node.func, names)
         if home == "builtins" and rest in ("zip", "enumerate") and any(one.live for one in pairs):
             return self._rows(rest, node, pairs)
@@ -226,6 +229,29 @@ class PairedExpressions:
         elif function is not None:
             made.func = function
         return self._kept(node, children, pairs, made, texts, rest.rpartition(".")[2])
+
+    def _drawn(self, node: ast.Call, children: list[ast.expr], pairs: list[Pair]) -> Pair:
+        """A draw of NumPy's, the same in both worlds and each time; it takes the values of tensors."""
+        numpy = sys.modules["numpy"]
+        if any(one.live for one in pairs) and any(map(is_symbolic, self._spot.variables.values())):
+            raise CannotPairError("a draw in a graph")
+        given = [plain(one.old) for one in pairs]
+        count = len(node.args)
+        named = {str(one.arg): value for one, value in zip(node.keywords, given[count:]) if one.arg != "p"}
+        try:
+            drawn = getattr(numpy.random.RandomState(0), dotted(node.func).rpartition(".")[2])(*given[:count], **named)
+        except Exception:
+            raise CannotPairError("a draw") from None
+        drawn = self._draws.setdefault(node, drawn)
+        if any(one.live for one in pairs):
+            parts: list[ast.expr] = [ast.Name(f"_{place}", ast.Load()) for place in range(len(pairs))]
+            values = [
+                ast.Call(ast.Attribute(part, "numpy", ast.Load()), [], []) if one.live and is_tensor(one.new) else part
+                for one, part in zip(pairs, parts)
+            ]
+            words = [ast.keyword(one.arg, value) for one, value in zip(node.keywords, values[count:])]
+            self.texts[node] = Text("a draw", ast.Call(node.func, values[:count], words), tuple(children))
+        return Pair(drawn, drawn)
 
     def _modelled(self, layer: Any, given: list[Pair]) -> Pair:
         """What a layer or model gives: of what has a gradient, only if it gives the same whenever it is called."""

@@ -27,6 +27,8 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias
 _DEEPEST = 5
 _ZEROS = {"zeros", "empty", "ones"}
 _NOTHING = (ast.Pass, ast.FunctionDef, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Assert)
+_PLAIN = (int, float, bool, dict)
+"""Besides arrays, what an environment gives."""
 _QUIET = {"print", "append", "info", "debug", "scalar", "update_state"}
 """Calls for their effect that change nothing of the loss."""
 
@@ -90,6 +92,10 @@ class PairedRun(PairedExpressions):
             self._effect(node.value, names)
         elif isinstance(node, ast.For) and not node.orelse:
             self._loop(node, names)
+        elif isinstance(node, ast.While) and not node.orelse:
+            self.block(node.body, names)  # it ran; what it asks may have its last value already
+            while bool(plain(self.expression(node.test, names).old)):
+                self.block(node.body, names)
         elif isinstance(node, ast.If):
             self._branch(node, names)
         elif isinstance(node, ast.With) and is_tape(node):
@@ -102,13 +108,16 @@ class PairedRun(PairedExpressions):
             raise CannotPairError(type(node).__name__)
 
     def _data(self, node: ast.Assign, names: dict[str, Pair]) -> Pair:
-        """The array that a name of the failed frame holds, as of random numbers: nothing differentiates it."""
+        """What the failed frame's names hold, as of random numbers or an environment: nothing differentiates it."""
         target = node.targets[0]
-        value = self._spot.variables.get(target.id) if isinstance(target, ast.Name) and not self._depth else None
+        given = target.elts if isinstance(target, ast.Tuple) else [target]
+        values = [self._spot.variables.get(one.id) if isinstance(one, ast.Name) else None for one in given]
         live = any(names[name].live for name in names_of(node.value) if name in names)
-        if live or type(value).__module__ != "numpy":
+        several = isinstance(target, ast.Tuple)
+        held = all(type(one).__module__ == "numpy" or (several and type(one) in _PLAIN) for one in values)
+        if live or self._depth or not held:
             raise CannotPairError("data")
-        return self.known(value)
+        return Pair(tuple(values), tuple(values)) if several else self.known(values[0])
 
     def _assign(self, target: ast.expr, value: Pair, names: dict[str, Pair], node: ast.stmt) -> None:
         if isinstance(target, ast.Name):

@@ -27,11 +27,12 @@ class Text:
 
 @dataclass
 class Found:
-    """What stands for the user's expressions and statements, and arrays that become lists."""
+    """What stands for the user's expressions and statements, arrays that become lists, and what was drawn at first."""
 
     texts: dict[ast.expr, Text] = dataclasses.field(default_factory=dict)
     statements: dict[ast.stmt, list[str]] = dataclasses.field(default_factory=dict)
     lists: set[ast.Call] = dataclasses.field(default_factory=set)
+    draws: dict[ast.Call, Any] = dataclasses.field(default_factory=dict)
 
 
 def with_names(node: ast.expr, children: list[ast.expr]) -> ast.expr:

@@ -1,0 +1,81 @@
+"""Two dtypes in one operation of eager tensors: NumPy's float64, or whole numbers, beside TensorFlow's float32."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.evaluation import evaluated, given_names
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, root_is
+
+RULE = "mixed-dtypes"
+_SAID = re.compile(
+    r"cannot compute \w+ as input #\d+\(zero-based\) was expected to be a (\w+) tensor but is a (\w+) tensor"
+)
+_CALLED = {"double": "float64", "float": "float32", "half": "float16"}
+_FLOATS = ("float16", "float32", "float64")
+_OF_TWO = (
+    "add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "matmul", "matvec", "tensordot",
+    "squared_difference",
+)  # fmt: skip
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if an operation of the failing line has a side of each dtype."""
+    said, spot = _SAID.search(situation.message), situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if said is None or spot is None or statement is None or situation.body or hasattr(statement, "body"):
+        return None
+    wanted = {_CALLED.get(one, one) for one in said.groups()}
+    floats = sorted(wanted & set(_FLOATS), key=_FLOATS.index)
+    if len(wanted) != 2 or not floats:
+        return None
+    odd = (wanted - {floats[0]}).pop()  # whole numbers, or the wider of two
+    for pair in _pairs(statement, spot):
+        dtypes = [_dtype(one, spot) for one in pair]
+        if set(dtypes) != wanted:
+            continue
+        side = pair[dtypes.index(odd)]
+        text, tf = spot.source.text(side), alias(spot, "tensorflow")
+        why = ", as NumPy makes numbers" if odd == "float64" else ""
+        cause = (
+            f"{short(text, 40)} is {odd}{why}, and what it meets here is {floats[0]}: TensorFlow's ops take two tensors "
+            "of one dtype."
+        )
+        edit = edit_of(spot.file, spot.source.replaced({side: f"{tf}.cast({text}, {tf}.{floats[0]})"}))
+        advice = "" if edit else f"Cast it: {tf}.cast(..., {tf}.{floats[0]})."
+        return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+    return None
+
+
+def _pairs(statement: ast.stmt, spot: Spot) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for one in ast.walk(statement):
+        if isinstance(one, ast.BinOp):
+            yield one.left, one.right
+    for call in calls(statement):
+        if (
+            len(call.args) >= 2
+            and dotted(call.func).rpartition(".")[2] in _OF_TWO
+            and root_is(call.func, spot, "tensorflow")
+        ):
+            yield call.args[0], call.args[1]
+
+
+def _dtype(node: ast.expr, spot: Spot) -> str:
+    """The dtype of an eager tensor or a variable; of an array of NumPy's too, which keeps its own beside a tensor."""
+    given, value = given_names(node, spot, {}), None
+    with suppress(Exception):
+        value = lookup(node, spot) if given is None else evaluated(node, given)
+    known = str(getattr(getattr(value, "dtype", None), "name", ""))
+    if known or not isinstance(node, (ast.Call, ast.BinOp)):
+        return known
+    if isinstance(node, ast.BinOp):
+        return _dtype(node.left, spot) or _dtype(node.right, spot)
+    if not root_is(node.func, spot, "tensorflow") or dotted(node.func).rpartition(".")[2] not in _OF_TWO:
+        return ""
+    return next((found for one in node.args if (found := _dtype(one, spot))), "")
