@@ -154,7 +154,8 @@ def _like(shape: str) -> str:
 
 def _as_shape(size: str) -> str:
     """A size as TensorFlow takes it: a list, or what has a shape already."""
-    return size if size.startswith(("[", "(")) or size.endswith(".shape") else f"[{size}]"
+    whole = size.startswith(("[", "(")) or size.endswith(".shape") or re.fullmatch(r".*\.shape\[[^\]]*:[^\]]*\]", size)
+    return size if whole else f"[{size}]"
 
 
 def _parsed(text: str) -> ast.expr:

@@ -792,3 +792,25 @@ def a_rate_that_gets_smaller_in_each_step():
     for _ in range(4):
         agent.learn(tf.constant(2.0))
         agent.rate *= 0.5
+
+
+@triggers("empty-epochs", says="from_generator(lambda: (x for x in data), output_signature", pastes=True)
+def epochs_of_one_generator_expression():
+    data = np.random.rand(5)
+    numbers = (x for x in data)
+    ds = tf.data.Dataset.from_generator(lambda: numbers, output_signature=tf.TensorSpec((), tf.float64))
+    for _ in range(3):
+        list(ds)
+
+
+@triggers("trace-only", says="return x + tf.random.normal(x.shape[1:], 0, 0.1)", pastes=True)
+def noise_of_a_layer_as_wide_as_an_example():
+    class Noise(keras.layers.Layer):
+        def call(self, x, training=None):
+            if training:
+                return x + np.random.normal(0, 0.1, size=x.shape[1:])
+            return x
+
+    model = keras.Sequential([keras.layers.Input((3,)), Noise(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((32, 3)), np.ones((32, 1)), epochs=2, batch_size=8, verbose=0)

@@ -139,12 +139,17 @@ def _maker(facts: Facts, file: str | None, line: int | None) -> tuple[str, ast.e
     calls = [one for one in pastes.walk(tree, ast.Call) if ast.unparse(one.func).endswith("from_generator")]
     if len(calls) > 1:  # that of the function with the loop
         near = pastes.around(tree, line or 0, ast.FunctionDef)
-        calls = [one for one in calls if near and one in ast.walk(near[0])]
+        calls = [one for one in calls if near and one in ast.walk(near[0])] or calls
+    if len(calls) > 1:  # what gives one iterator again and again
+        calls = [one for one in calls if one.args and isinstance(one.args[0], ast.Lambda)
+                 and isinstance(one.args[0].body, ast.Name)]  # fmt: skip
     for call in calls if len(calls) == 1 else ():
         given = call.args[0] if call.args else None
         name = given.body.id if isinstance(given, ast.Lambda) and isinstance(given.body, ast.Name) else None
         for one in ast.walk(tree) if name is not None and tree is not None else ():
             targets = [ast.unparse(target) for target in one.targets] if isinstance(one, ast.Assign) else []
+            if name in targets and isinstance(one, ast.Assign) and isinstance(one.value, ast.GeneratorExp):
+                return f"lambda: {ast.unparse(one.value)}", given
             if name in targets and isinstance(one, ast.Assign) and isinstance(one.value, ast.Call):
                 plain = not one.value.args and not one.value.keywords
                 return ast.unparse(one.value.func) if plain else f"lambda: {ast.unparse(one.value)}", given

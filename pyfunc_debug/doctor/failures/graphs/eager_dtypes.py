@@ -18,6 +18,7 @@ _SAID = re.compile(
     r"cannot compute \w+ as input #\d+\(zero-based\) was expected to be a (\w+) tensor but is a (\w+) tensor"
 )
 _CALLED = {"double": "float64", "float": "float32", "half": "float16"}
+_NUMBER = re.compile(r"(?:u?int|float)\d+|bool")
 _FLOATS = ("float16", "float32", "float64")
 _OF_TWO = (
     "add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "matmul", "matvec", "tensordot",
@@ -33,7 +34,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     wanted = {_CALLED.get(one, one) for one in said.groups()}
     floats = sorted(wanted & set(_FLOATS), key=_FLOATS.index)
-    if len(wanted) != 2 or not floats:
+    if len(wanted) != 2 or not floats or not all(_NUMBER.fullmatch(one) for one in wanted):
         return None
     odd = (wanted - {floats[0]}).pop()  # whole numbers, or the wider of two
     for pair in _pairs(statement, spot):
