@@ -1,4 +1,4 @@
-"""A callback that sets `layer.trainable` in the middle of `fit`: the step was traced with the variables of before."""
+"""`layer.trainable` that is set after a step was traced, by a callback or between calls: it goes on with what was."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Function
 
 _AGAIN = ("compile", "make_train_function")
+_ASKED = ("trainable_variables", "trainable_weights")
 _LOOPS = (ast.For, ast.While)
 
 
@@ -43,6 +44,55 @@ def set_too_late(facts: Facts, file: str) -> Iterator[Finding]:
             evidence=tuple(f"line {one.lineno}: {facts.line(file, one.lineno)}" for _, one in late[:3]),
             confidence="likely",
         )  # fmt: skip
+
+
+def set_between_calls(facts: Facts, function: Function) -> Iterator[Finding]:
+    """A finding for a tf.function that asks for trainable variables, and is called before and after these change.
+
+    Args:
+      facts: The recording.
+      function: A traced function of the user's.
+    """
+    own, file = facts.definition(function.file, function.line), function.file
+    sites = sorted(line for at, line in pastes.run_sites(facts, function.id) if at == file)
+    traces = [one for one in facts.traces if one.function == function.id and one.error is None]
+    if not isinstance(own, ast.FunctionDef) or file is None or len(sites) < 2 or not traces:
+        return
+    asked = {
+        ast.unparse(one.value) for one in code.own_nodes(own) if isinstance(one, ast.Attribute) and one.attr in _ASKED
+    }
+    around = pastes.scope_of(facts, file, own)
+    late = [
+        one for one in getattr(around, "body", ()) if isinstance(one, ast.Assign) and len(one.targets) == 1
+        and isinstance(one.targets[0], ast.Attribute) and one.targets[0].attr == "trainable"
+        and sites[0] < one.lineno < sites[-1]
+    ]  # fmt: skip
+    again = [one for one in getattr(around, "body", ()) if own.name in map(ast.unparse, getattr(one, "targets", ()))]
+    if not asked or not late or again:
+        return
+    first, last = late[0], late[-1]
+    optimizers = {
+        ast.unparse(one.func.value) for one in code.own_nodes(own) if isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute) and one.func.attr == "apply_gradients"
+    }  # fmt: skip
+    tf, blanks = pastes.module(facts, file, "tensorflow") or "tf", " " * last.col_offset
+    lines = [f"{blanks}{own.name} = {tf}.function({own.name}.python_function)  # traced again"]
+    if len(optimizers) == 1 and len(asked) == 1 and all(one.isidentifier() for one in optimizers):
+        name, model = next(iter(optimizers)), next(iter(asked))
+        lines.append(
+            f"{blanks}{name} = {name}.from_config({name}.get_config())  # it knows the variables of before only"
+        )
+        lines.append(f"{blanks}{name}.build({model}.trainable_variables)")
+    end = last.end_lineno or last.lineno
+    yield Finding(
+        "stale-closure", "error", None, (),
+        f"line {first.lineno} sets {ast.unparse(first.targets[0])} after TensorFlow traced {own.name}, which asked for "
+        f"the variables that were trainable then: it trains these to the end",
+        pastes.written(Edit(file, end + 1, end, tuple(lines))), file, first.lineno,
+        evidence=(*(f"line {one.lineno}: {facts.line(file, one.lineno)}" for one in late[:3]),
+                  f"it was called in line {sites[0]} before, and in line {sites[-1]} after that"),
+        confidence="likely",
+    )  # fmt: skip
 
 
 def _is_late(method: ast.FunctionDef, statement: ast.Assign) -> bool:

@@ -814,3 +814,65 @@ def noise_of_a_layer_as_wide_as_an_example():
     model = keras.Sequential([keras.layers.Input((3,)), Noise(), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(np.ones((32, 3)), np.ones((32, 1)), epochs=2, batch_size=8, verbose=0)
+
+
+@triggers("stale-closure", severity="error", says="step = tf.function(step.python_function)", pastes=True)
+def layers_that_are_thawed_between_the_calls_of_a_step():
+    base = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(4)])
+    model = keras.Sequential([base, keras.layers.Dense(1)])
+    opt = keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        grads = tape.gradient(loss, model.trainable_variables)
+        opt.apply_gradients(zip(grads, model.trainable_variables))
+        return loss
+
+    x, y = tf.ones([8, 3]), tf.ones([8, 1])
+    base.trainable = False
+    step(x, y)
+    base.trainable = True
+    for _ in range(3):
+        step(x, y)
+
+
+@near("stale-closure")
+def layers_that_are_frozen_before_the_first_call_of_a_step():
+    base = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(4)])
+    model = keras.Sequential([base, keras.layers.Dense(1)])
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    x, y = tf.ones([8, 3]), tf.ones([8, 1])
+    base.trainable = False
+    step(x, y)
+    for _ in range(3):
+        step(x, y)
+
+
+@triggers("retrace", says="@tf.function(reduce_retracing=True)", pastes=True)
+def sizes_and_a_name_that_change():
+    @tf.function
+    def scaled(name, x):
+        return tf.nn.relu(x) if name == "relu" else x
+
+    for name in ("relu", "none"):
+        for size in range(1, 8):
+            scaled(name, tf.ones([size]))
+
+
+@near("retrace")
+def open_sizes_and_a_name_that_changes():
+    @tf.function(reduce_retracing=True)
+    def scaled(name, x):
+        return tf.nn.relu(x) if name == "relu" else x
+
+    for name in ("relu", "none"):
+        for size in range(1, 8):
+            scaled(name, tf.ones([size]))

@@ -64,10 +64,20 @@ def check(facts: Facts) -> Iterator[Finding]:
         least = _MANY if rule == "retrace" else _MANY_OBJECTS
         if len(traces) < least or runs[number] >= _WORTH * (len(traces) + 1):
             continue
+        if rule == "retrace" and len(traces) < 3 * least and _generalizes(facts, function):
+            continue  # one graph for each value, and one more for open sizes
         if rule == "dataset-in-loop" and _is_compiled(facts, function):
             continue  # Python ran once
         yield _finding(facts, function, rule, traces, runs[number])
     yield from predict_graphs.found(facts)
+
+
+def _generalizes(facts: Facts, function: Function) -> bool:
+    """Whether a function is one for which TensorFlow opens the sizes that change."""
+    own = facts.definition(function.file, function.line)
+    made = _made(facts, function)
+    texts = [*map(ast.unparse, getattr(own, "decorator_list", ())), *([] if made is None else [ast.unparse(made)])]
+    return any("reduce_retracing=True" in one for one in texts)
 
 
 def _is_compiled(facts: Facts, function: Function) -> bool:
@@ -158,12 +168,12 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
 def _unproven(facts: Facts, function: Function, traces: list[GraphTrace]) -> str:
     """What is likely to help where no advice is proven."""
     reasons = [one for trace in traces for one in trace.reason]
-    if any("Python value" in one for one in reasons) or all(_COUNTED.match(one) for one in reasons):
-        return _numbers_as_tensors(facts, function, traces, reasons) or _in_words(reasons)
-    sizes = [_SIZES.search(one) for one in reasons]
-    if all(match is not None and len(_parts(match[1])) == len(_parts(match[2])) for match in sizes):
+    sized = [match for one in reasons if (match := _SIZES.search(one)) is not None]
+    if 2 * len(sized) > len(reasons) and all(len(_parts(one[1])) == len(_parts(one[2])) for one in sized):
         own = _written(facts, function, ["reduce_retracing=True"], [])
         return own or f"tf.function({function.name.rpartition('.')[2]}, reduce_retracing=True)"
+    if any("Python value" in one for one in reasons) or all(_COUNTED.match(one) for one in reasons):
+        return _numbers_as_tensors(facts, function, traces, reasons) or _in_words(reasons)
     return "call it with arguments of the same dtype, rank and structure each time"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pyfunc_debug.doctor import pastes, replaced_objects
 from pyfunc_debug.doctor.as_python import as_python
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.frozen_layers import set_too_late
+from pyfunc_debug.doctor.frozen_layers import set_between_calls, set_too_late
 from pyfunc_debug.doctor.kept_values import KeptValue
 from pyfunc_debug.doctor.rebound_variables import rebound
 from pyfunc_debug.doctor.rules.ran_out import STEPS
@@ -40,6 +40,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield _finding(facts, facts.functions[number], value, name, file, line, found)
     for (number, file), found in objects.items():
         yield _of_objects(facts, facts.functions[number], file, found)
+    for function in facts.functions.values():
+        if function.origin == "user" and function.kind == "tf.function":
+            yield from set_between_calls(facts, function)
     steps = [one.id for one in facts.functions.values() if one.name.rpartition(".")[2] in STEPS]
     for file in dict.fromkeys(file for number in steps for file, _ in pastes.run_sites(facts, number)):
         yield from rebound(facts, file)

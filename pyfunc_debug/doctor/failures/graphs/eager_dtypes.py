@@ -45,8 +45,8 @@ def explain(situation: Situation) -> Explanation | None:
         text, tf = spot.source.text(side), alias(spot, "tensorflow")
         why = ", as NumPy makes numbers" if odd == "float64" else ""
         cause = (
-            f"{short(text, 40)} is {odd}{why}, and what it meets here is {floats[0]}: TensorFlow's ops take two tensors "
-            "of one dtype."
+            f"{short(text, 40)} is {odd}{why}, and what it meets here is {floats[0]}: TensorFlow's ops take two "
+            "tensors of one dtype."
         )
         edit = edit_of(spot.file, spot.source.replaced({side: f"{tf}.cast({text}, {tf}.{floats[0]})"}))
         advice = "" if edit else f"Cast it: {tf}.cast(..., {tf}.{floats[0]})."
