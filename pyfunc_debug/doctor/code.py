@@ -511,8 +511,8 @@ def _is_random(part: ast.AST, tree: ast.AST, depth: int, seen: set[int]) -> bool
     if id(part) in seen:
         return False
     seen.add(id(part))
-    every = all_nodes(tree)
-    used = _used_as_functions(part)
+    every, own = all_nodes(tree), isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    used, local = _used_as_functions(part), local_names(part) if own else set()  # type: ignore[arg-type]  # it is one
     for node in ast.walk(part):
         if isinstance(node, ast.keyword) and node.arg == "p" and _is_share(node.value):
             return True  # albumentations and its like: `HorizontalFlip(p=0.5)`
@@ -526,7 +526,7 @@ def _is_random(part: ast.AST, tree: ast.AST, depth: int, seen: set[int]) -> bool
         called: list[ast.AST] = [
             one for one in every if isinstance(one, (ast.FunctionDef, ast.ClassDef)) and one.name == name
         ]
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and name not in local:
             called += [
                 one.value for one in every
                 if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and not _is_drawn(one.value)

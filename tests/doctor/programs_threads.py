@@ -876,3 +876,89 @@ def open_sizes_and_a_name_that_changes():
     for name in ("relu", "none"):
         for size in range(1, 8):
             scaled(name, tf.ones([size]))
+
+
+@near("cached-random")
+def files_that_are_read_and_then_changed_by_chance():
+    def read_image(path):
+        image = np.full((4, 4, 3), len(path), np.float32)
+        return image / np.float32(255)
+
+    def augment(image):
+        image = tf.image.random_flip_left_right(image)
+        return tf.image.random_brightness(image, 0.1)
+
+    data = tf.data.Dataset.from_tensor_slices(["a", "bb", "ccc"])
+    data = data.map(lambda path: tf.ensure_shape(tf.numpy_function(read_image, [path], tf.float32), [4, 4, 3]))
+    data = data.cache().map(augment)
+    for _ in range(3):
+        list(data)
+
+
+@near("cached-random")
+def a_flip_that_is_always_the_same():
+    def augment(image):
+        return np.fliplr(image)
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones([4, 2, 2], np.float32))
+    data = data.map(lambda x: tf.numpy_function(augment, [x], tf.float32)).cache()
+    for _ in range(3):
+        list(data)
+
+
+@triggers("empty-epochs", says="from_generator(drawn, output_signature", pastes=True)
+def epochs_of_keras_over_one_generator():
+    def drawn():
+        for number in range(8):
+            yield np.full(2, number, np.float32), np.ones(1, np.float32)
+
+    kept = drawn()
+    signature = (tf.TensorSpec((2,)), tf.TensorSpec((1,)))
+    data = tf.data.Dataset.from_generator(lambda: kept, output_signature=signature).batch(4)
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, epochs=3, verbose=0)
+
+
+@triggers("stale-closure", says="read(x, mask=mask)", pastes=True)
+def an_array_that_is_changed_in_place():
+    mask = np.zeros(4, np.float32)
+
+    @tf.function
+    def read(x):
+        return x * mask
+
+    x = tf.ones(4)
+    read(x)
+    mask[1] = 1.0
+    for _ in range(2):
+        read(x)
+
+
+@near("stale-closure")
+def an_array_that_a_body_changes_in_place():
+    counts = np.zeros(4)
+
+    def count(x):
+        counts[0] += 1
+        return np.float32(counts[0]) + x
+
+    @tf.function
+    def step(x):
+        return tf.numpy_function(count, [x], tf.float32)
+
+    for _ in range(4):
+        step(tf.constant(1.0))
+
+
+@triggers("trace-only", says="# no tf.function: accumulate goes on with what Python keeps", pastes=True)
+def a_list_that_is_added_to_and_read():
+    history = []
+
+    @tf.function
+    def accumulate(x):
+        history.append(x)
+        return tf.add_n(history)
+
+    for number in (1.0, 2.0, 3.0):
+        accumulate(tf.constant(number))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor import code, pastes, used_generators
+from pyfunc_debug.doctor.drawn_once import draws_of
+from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cached-random", "empty-epochs")
 _ONCE = 0.75
 """A body that ran for this share of the elements at most, where a cache stands behind it, ran for the first pass."""
+_OF_CHANCE = re.compile(r"\.random\.|\.(?:stateless_)?random_|\brandom\b|\brng\b|_rng\b")
 _COUNTED = ("Batch", "Cache", "Map", "Model", "Options", "Padded", "Parallel", "Prefetch", "Shuffle", "Skip", "Take")
 """Stages that give as many elements as they take, or batches of a known size, or fewer."""
 
@@ -32,6 +35,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield found
         if loop.get("empty") and loop["taken"]:
             yield _used_up(facts, loop)
+    yield from used_generators.of_keras(facts)
 
 
 def _shared(facts: Facts, loop: dict[str, Any], loops: list[dict[str, Any]], by_token: dict[str, Node]) -> bool:
@@ -68,7 +72,7 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
             if node is None or node.origin != "user":
                 continue
             function, tree = facts.function(node), facts.tree(node.file)
-            if function is None or tree is None or not code.is_random(function, tree):
+            if function is None or tree is None or not _draws(function, tree):
                 continue
             calls = facts.calls(node.id)
             others = facts.meta.get("inputs") or []
@@ -83,6 +87,25 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
                 evidence=(f"{passes} iterators, {calls.count:,} calls",), confidence="likely",
             )  # fmt: skip
     return None
+
+
+def _draws(function: Definition, tree: ast.AST) -> bool:
+    """Whether a body draws for certain: a name that only sounds like it, as `augment`, is no proof."""
+    if not code.is_random(function, tree):
+        return False
+    called = [function, *(
+        one for one in pastes.walk(tree, ast.FunctionDef)
+        if one.name in {pastes.last_name(call.func) for call in pastes.walk(function, ast.Call)}
+    )]  # fmt: skip
+    texts = [ast.unparse(call.func) for one in called for call in pastes.walk(one, ast.Call)]
+    return bool(draws_of(function, tree)) or any(_OF_CHANCE.search(f".{one}") for one in texts) or _of_library(called)
+
+
+def _of_library(functions: Sequence[ast.AST]) -> bool:
+    """Whether a body calls an object of a library's that changes things by chance: `transform(image=image)`."""
+    return any(
+        isinstance(one, ast.Call) and not one.args and one.keywords for part in functions for one in ast.walk(part)
+    )
 
 
 def _cache_first(facts: Facts, node: Node) -> str:
@@ -133,33 +156,10 @@ def _method(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-def _maker(facts: Facts, file: str | None, line: int | None) -> tuple[str, ast.expr | None]:
-    """What makes the iterator that a lambda given to from_generator returns, to give instead; and that lambda."""
-    tree = facts.tree(file)
-    calls = [one for one in pastes.walk(tree, ast.Call) if ast.unparse(one.func).endswith("from_generator")]
-    if len(calls) > 1:  # that of the function with the loop
-        near = pastes.around(tree, line or 0, ast.FunctionDef)
-        calls = [one for one in calls if near and one in ast.walk(near[0])] or calls
-    if len(calls) > 1:  # what gives one iterator again and again
-        calls = [one for one in calls if one.args and isinstance(one.args[0], ast.Lambda)
-                 and isinstance(one.args[0].body, ast.Name)]  # fmt: skip
-    for call in calls if len(calls) == 1 else ():
-        given = call.args[0] if call.args else None
-        name = given.body.id if isinstance(given, ast.Lambda) and isinstance(given.body, ast.Name) else None
-        for one in ast.walk(tree) if name is not None and tree is not None else ():
-            targets = [ast.unparse(target) for target in one.targets] if isinstance(one, ast.Assign) else []
-            if name in targets and isinstance(one, ast.Assign) and isinstance(one.value, ast.GeneratorExp):
-                return f"lambda: {ast.unparse(one.value)}", given
-            if name in targets and isinstance(one, ast.Assign) and isinstance(one.value, ast.Call):
-                plain = not one.value.args and not one.value.keywords
-                return ast.unparse(one.value.func) if plain else f"lambda: {ast.unparse(one.value)}", given
-    return "the_function", None
-
-
 def _used_up(facts: Facts, loop: dict[str, Any]) -> Finding:
     """A generator that only the first iterator gets something of."""
     file, line = (loop["site"] or (None, None, ""))[:2]
-    maker, given = _maker(facts, file, line)
+    maker, given = used_generators.maker(facts, file, line)
     edit = pastes.replaced(facts, file, {given: maker}) if given is not None else None
     return Finding(
         "empty-epochs", "error", None, (),

@@ -49,7 +49,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                 if given is None:
                     continue
                 if ended & set(runs):
-                    yield _finding(facts, file, calls[0], word, given, _until(runs, ended))
+                    yield _finding(facts, file, calls[0], word, given, until(runs, ended))
                 elif not failed & set(runs) and not _caught(facts, file, calls[0]) and _short(facts, file, given, runs):
                     passes = _passes(runs)
                     yield _finding(facts, file, calls[0], word, given, [len(one) for one in passes if len(passes) > 1])
@@ -70,8 +70,13 @@ def _caught(facts: Facts, file: str, call: ast.Call) -> bool:
     return any(first <= one.lineno <= last for one in [call, *named] for first, last in tries)
 
 
-def _until(runs: list[int], ended: set[int]) -> list[int]:
-    """How many batches there were until each end of the data."""
+def until(runs: list[int], ended: set[int]) -> list[int]:
+    """How many batches there were until each end of the data.
+
+    Args:
+      runs: The runs of one kind of step, in order.
+      ended: Those that found the data at their end.
+    """
     before, counts = 0, []
     for run in runs:
         if run in ended:

@@ -60,7 +60,7 @@ def _finding(
     return Finding(
         "stale-closure", "warning", None, (),
         f"`{name}` was {one['then']} when {_tracer(own)} traced {reader} and is {one['now']} when "
-        f"it runs: the graph keeps {one['then']}, because Python reads `{name}` only while it traces",
+        f"it runs: the graph keeps {_short(one['then'])}, because Python reads `{name}` only while it traces",
         _fix(facts, function, value, name, line, one) if own
         else _of_keras(facts, function, value, name, line, one),
         file, line,
@@ -69,6 +69,10 @@ def _finding(
             *(f"was {other['then']} at trace, {other['now']} at a run" for other in found[1:4]),
         ),
     )  # fmt: skip
+
+
+def _short(then: object) -> str:
+    return "the first" if str(then).startswith(("a tensor of ", "an array of ")) else str(then)
 
 
 def _of_objects(facts: Facts, function: Function, file: str, found: list[dict[str, Any]]) -> Finding:

@@ -156,7 +156,7 @@ def _useless(facts: Facts, one: NodeContention, stage: StageAnswer, gain: float)
         f"time for the GIL. More parallel calls bring at most x{gain:.2f}, because the body holds the GIL while it "
         f"works{holds}",
         pastes.written(pipelines.with_calls(facts, one.node, 1))
-        or f"dataset.map({name}, num_parallel_calls=1)  # as fast; faster: batch before the map, one call a batch",
+        or "dataset.map(..., num_parallel_calls=1)  # as fast; faster: batch before the map, one call a batch",
         site.file if site else one.node.file, site.line if site else one.node.line,
         evidence=(
             *_evidence(one),

@@ -236,6 +236,9 @@ def _each_time(facts: Facts, function: Function, writes: Sequence[code.Write]) -
         return edits
     write, name = writes[0], function.name.rpartition(".")[2]
     tree = facts.tree(function.file)
+    plain = _undecorated(facts, function, found) if found is not None and _read_elsewhere(found, write) else ""
+    if plain:
+        return plain
     takes = write.text.partition("(")[0].endswith((".pop", ".popleft"))
     if takes and not any(ast.unparse(one.value) == write.text for one in pastes.walk(tree, ast.Expr)):
         return f"call {write.text} where {name} is called, and give {name} what that returns"
@@ -243,6 +246,18 @@ def _each_time(facts: Facts, function: Function, writes: Sequence[code.Write]) -
         f"return from {name} what line {write.line} keeps, and call {write.target or write.name}."
         f"{write.text[len(write.target) + 1 :].partition('(')[0]}(...) with it where {name} is called"
     )
+
+
+def _undecorated(facts: Facts, function: Function, found: Definition) -> str:
+    """The line of `@tf.function` without it: Python goes on with what it keeps; "" where it is made in another way."""
+    decorators = getattr(found, "decorator_list", ())
+    own = [one for one in decorators if ast.unparse(one).partition("(")[0].endswith("tf.function")]
+    if len(own) != 1 or function.file is None or own[0].lineno != own[0].end_lineno:
+        return ""
+    blanks = pastes.indent(facts, function.file, own[0].lineno)
+    indent = blanks if blanks is not None else " " * (own[0].col_offset - 1)
+    line = f"{indent}# no tf.function: {function.name.rpartition('.')[2]} goes on with what Python keeps"
+    return pastes.written(Edit(function.file, own[0].lineno, own[0].lineno, (line,)))
 
 
 def _with_chain(tree: ast.AST | None, call: ast.Call) -> ast.Call:

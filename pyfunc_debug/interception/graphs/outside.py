@@ -29,6 +29,8 @@ _MOST_NAMES = 64
 _MOST_FUNCTIONS = 64
 _MOST_TEXT = 60
 _MOST_NUMBERS = 4096
+_SHOWN = 6
+"""Of a tensor or an array with more numbers, the first and the last of each axis are shown."""
 _NOT_ITS_VALUES = {"device", "dtype", "get_shape", "ndim", "shape"}
 """What is asked of a tensor without its values."""
 _GROWS = {"append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault"}
@@ -49,7 +51,7 @@ class _Held(NamedTuple):
 
 
 class _Tensor(NamedTuple):
-    """An eager tensor, held weakly, with up to `_MOST_NUMBERS` of its numbers, evenly spaced."""
+    """An eager tensor or an array, held weakly, with up to `_MOST_NUMBERS` of its numbers, evenly spaced."""
 
     reference: weakref.ref[Any]
     shape: tuple[int, ...]
@@ -124,6 +126,7 @@ class Outside:
                 except ValueError:  # another thread runs the graph too, and reported it
                     continue
                 then, other = (one.then.kind, type(now).__name__) if held else (_said(one.then), _said(now))
+                other += " with other numbers between" * (then == other and not held)
                 found.append(Changed(one.name, one.function, one.file, one.line, then, other, held))
         return found
 
@@ -137,6 +140,8 @@ def _is_still(then: Any, now: Any) -> bool:
 
 def _is_tensor(then: _Tensor, now: Any) -> bool:
     """Whether a tensor has the numbers of the one at trace; anything else than a tensor is left alone."""
+    if type(now) is np.ndarray:  # it changes in place
+        return then.shape == now.shape and bool((then.numbers == _sample(now)).all())
     if then.reference() is now:
         return True
     other = _tensor(now)
@@ -144,16 +149,26 @@ def _is_tensor(then: _Tensor, now: Any) -> bool:
 
 
 def _tensor(value: Any) -> _Tensor | None:
-    """What is kept of an eager tensor of numbers; None for anything else."""
+    """What is kept of an eager tensor of numbers, or of an array in one piece; None for anything else."""
+    if type(value) is np.ndarray:
+        plain = value.dtype.kind in "biuf" and value.flags.c_contiguous
+        return _numbers_of(value, value, "an array") if plain else None
     if not private.is_eager(value) or not hasattr(value, "numpy"):
         return None
     kind = value.dtype
     if not (kind.is_floating or kind.is_integer or kind.is_bool):
         return None
-    found = np.asarray(value.numpy())
-    numbers = found.ravel()[:: max(found.size // _MOST_NUMBERS, 1)].copy()
-    shown = " ".join(np.array2string(found, threshold=3, edgeitems=1, separator=", ").split())
-    return _Tensor(weakref.ref(value), found.shape, numbers, f"a tensor of {shown}")
+    return _numbers_of(value, np.asarray(value.numpy()), "a tensor")
+
+
+def _numbers_of(value: Any, found: Any, kind: str) -> _Tensor:
+    shown = " ".join(np.array2string(found, threshold=_SHOWN, edgeitems=1, separator=", ").split())
+    return _Tensor(weakref.ref(value), found.shape, _sample(found).copy(), f"{kind} of {shown}")
+
+
+def _sample(found: Any) -> Any:
+    """Up to `_MOST_NUMBERS` of an array's numbers, evenly spaced; no copy of what lies in one piece."""
+    return found.ravel()[:: max(found.size // _MOST_NUMBERS, 1)]
 
 
 def _said(value: Any) -> str:

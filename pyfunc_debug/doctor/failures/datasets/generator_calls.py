@@ -35,6 +35,13 @@ def function_of(source: Source, given: ast.expr | None) -> ast.FunctionDef | Non
     while isinstance(given, (ast.Lambda, ast.Call)):
         given = given.body if isinstance(given, ast.Lambda) else given.func
     name = given.id if isinstance(given, ast.Name) else given.attr if isinstance(given, ast.Attribute) else ""
+    made = [
+        one.value.func for one in ast.walk(source.tree)
+        if isinstance(given, ast.Name) and isinstance(one, ast.Assign) and isinstance(one.value, ast.Call)
+        and given.id in map(dotted, one.targets)
+    ]  # fmt: skip
+    if len(made) == 1 and isinstance(made[0], ast.Name):  # `data = Data()`: its `__call__`
+        name = made[0].id
     for one in ast.walk(source.tree):
         if isinstance(one, ast.FunctionDef) and one.name == name:
             return one

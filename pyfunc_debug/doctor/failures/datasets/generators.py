@@ -263,7 +263,14 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
     wanted = found[1].startswith("(") and not found[2].startswith(("(", "{"))
     if len(yields) == 1 and wanted and yields[0].value is not None:
         value = yields[0].value
-        new = source.replaced({value: f"tuple({source.text(value)})"})
+        text = f"tuple({source.text(value)})"
+        if isinstance(value, ast.List) and len(value.elts) > 1:
+            text = f"({source.text(value)[1:-1]})"
+            cause = (
+                f"the generator yields a list, and its signature says a tuple, {short(found[1], 50)}: tf.data makes "
+                "one tensor of a list, and one of each part of a tuple."
+            )
+        new = source.replaced({value: text})
         if new is not None:
             return Explanation(RULE, file, value.lineno, cause, Edit(file, new[0], new[1], (new[2],)), "", "likely")
     line = yields[0].lineno if yields else call.lineno

@@ -6,13 +6,23 @@ import ast
 import re
 from typing import Any, Literal
 
+from pyfunc_debug.doctor.code import local_names
 from pyfunc_debug.doctor.failures.graphs import kept_lists
 from pyfunc_debug.doctor.failures.graphs.kept_tensor import holder, kept_at, kept_each_time
 from pyfunc_debug.doctor.failures.graphs.python_objects import without_decorator
 from pyfunc_debug.doctor.failures.models import metric_state
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters, read, short, tapes_around
+from pyfunc_debug.doctor.failures.reading.source import (
+    Source,
+    dotted,
+    indent_of,
+    names,
+    parameters,
+    read,
+    short,
+    tapes_around,
+)
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, lookup, root_is, shape_of
 
 RULE = "leaked-tensor"
@@ -90,6 +100,10 @@ def explain(situation: Situation) -> Explanation | None:
         if numbers is not None:
             cause += " A variable changes when the graph runs."
             return Explanation(RULE, spot.file, spot.line, cause, numbers)
+        once = _outside_graph(text, situation)
+        if once is not None:
+            cause += " Under tf.init_scope() it is made outside of the graph, and has a value."
+            return Explanation(RULE, spot.file, spot.line, cause, once)
         edit = _each_time(statement, spot, name) if statement is not None else None
         if edit is not None:
             cause += " As below, each run keeps its own."
@@ -160,6 +174,26 @@ def _as_variables(text: str, situation: Situation) -> Edit | None:
     for file, line, _ in reversed([one for one in _MADE.findall(text) if one[0] in files]):
         spot = Spot(file, int(line), {}, files[file].module, "")
         return metric_state.as_variables(file, read(file), int(line), dtype[1], alias(spot, "tensorflow"))
+    return None
+
+
+def _outside_graph(text: str, situation: Situation) -> Edit | None:
+    """A tensor that a function makes of nothing of its own, and keeps in a container: `cache[key] = tf.zeros([4])`."""
+    files = {one.file: one for one in situation.spots}
+    for file, line, _ in reversed([one for one in _MADE.findall(text) if one[0] in files]):
+        source = read(file)
+        statement, function = source.statement(int(line)), source.function(int(line))
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        if not isinstance(target, (ast.Subscript, ast.Attribute)) or not isinstance(function, ast.FunctionDef):
+            return None
+        assert isinstance(statement, ast.Assign)
+        if set(names(statement.value)) & local_names(function) - {"self"}:
+            return None
+        first, last = source.span(statement)
+        blanks = indent_of(source.lines[first - 1])
+        tf = alias(Spot(file, int(line), {}, files[file].module, ""), "tensorflow")
+        lines = [f"    {one}" if one.strip() else one for one in source.lines[first - 1 : last]]
+        return Edit(file, first, last, (f"{blanks}with {tf}.init_scope():", *lines))
     return None
 
 
