@@ -79,8 +79,8 @@ def of_keras(facts: Facts) -> Iterator[Finding]:
         names = " and ".join(dict.fromkeys(ast.unparse(one.body) for one in pieces if isinstance(one, ast.Lambda)))
         yield Finding(
             "empty-epochs", "error", None, (),
-            f"{empty} passes of Keras over its data got no batch at all. Dataset.from_generator calls its function once "
-            f"a pass, and that has to make a new iterator: it gave {names}, used up by the first pass",
+            f"{empty} passes of Keras over its data got no batch at all. Dataset.from_generator calls its function "
+            f"once a pass, and that has to make a new iterator: it gave {names}, used up by the first pass",
             pastes.all_replaced(facts, file, pieces), file, line,
             evidence=tuple(f"line {one.lineno}: {facts.line(file, one.lineno)}" for one in calls[:3]),
         )  # fmt: skip

@@ -90,7 +90,7 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
 
 
 def _draws(function: Definition, tree: ast.AST) -> bool:
-    """Whether a body draws for certain: a name that only sounds like it, as `augment`, is no proof."""
+    """Whether a body draws for certain: a name that only sounds like it, as `augment`, proves nothing."""
     if not code.is_random(function, tree):
         return False
     called = [function, *(
