@@ -11,6 +11,7 @@ from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import code, indexed_generators, pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.refilled_buffers import refilled
 from pyfunc_debug.doctor.rules import needless_python, parallel_generators, recomputed, single_elements
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Frame, Node
@@ -39,8 +40,12 @@ _MOST, _SOME = 0.5, 0.1
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a loop."""
+    told: set[tuple[str, str]] = set()
     for loop in bound(facts):
-        yield _finding(facts, loop, loop.wait_share or 0.0)
+        found = _finding(facts, loop, loop.wait_share or 0.0)
+        if (found.message, found.fix) not in told:  # training and validation in one line
+            told.add((found.message, found.fix))
+            yield found
 
 
 def bound(facts: Facts) -> Iterator[Loop]:
@@ -134,8 +139,16 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     return Finding(
         "input-bound", "warning", None, (), message, cures[0], file, line,
         confidence="likely" if loop.at_most else "measured",
-        evidence=(bodies, *_held(facts, slow), *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2]),
+        evidence=(
+            bodies, *_buffers(facts, loop, slow), *_held(facts, slow),
+            *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2],
+        ),
     )  # fmt: skip
+
+
+def _buffers(facts: Facts, loop: Loop, slow: Node | None) -> tuple[str, ...]:
+    found = refilled(facts, loop, slow)
+    return () if found is None else found[:1]
 
 
 def _runs(facts: Facts, node: Node) -> str:
@@ -222,6 +235,9 @@ def _slowest(facts: Facts, loop: Loop) -> Node | None:
 
 def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     """What TensorFlow offers for this loop, with its numbers; the best first."""
+    buffers = refilled(facts, loop, slow)
+    if buffers is not None:
+        yield buffers[1]
     graph_code = needless_python.paying(facts, slow) if slow is not None and _tried(facts, slow) else ""
     if graph_code:
         yield graph_code
