@@ -52,6 +52,7 @@ from pyfunc_debug.doctor.failures.gradients import (
 )
 from pyfunc_debug.doctor.failures.graphs import (
     array_indices,
+    array_methods,
     autograph,
     called,
     called_branches,
@@ -225,6 +226,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     autograph.explain,
     whole_functions.explain,
     other_ranks.explain,
+    array_methods.explain,
     landed.at_last,
 )
 

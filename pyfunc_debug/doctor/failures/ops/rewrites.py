@@ -127,8 +127,11 @@ class _Ops(ast.NodeTransformer):
         written = copied(node)
         on_tensor = isinstance(node.func, ast.Attribute) and self.is_tainted(node.func.value)
         self.generic_visit(node)
-        if not touched or any(isinstance(one, ast.Starred) for one in node.args):
+        if not touched:
             return node
+        if any(isinstance(one, ast.Starred) for one in node.args):
+            name = dotted(node.func).partition(".")[2] if root_is(node.func, self.spot, "numpy") else ""
+            return self._drawn(node, name) or node
         if isinstance(node.func, ast.Attribute):
             if on_tensor:
                 image = image_ops.in_ops(node, self.spot, self._tf)
@@ -261,7 +264,14 @@ class _Ops(ast.NodeTransformer):
 
     def _drawn(self, node: ast.Call, name: str) -> ast.Call | None:
         """Random numbers: one whose bounds are tensors, or as many as a tensor has."""
+        star = node.args[0].value if len(node.args) == 1 and isinstance(node.args[0], ast.Starred) else None
+        if name in ("random.rand", "random.randn") and isinstance(star, ast.Attribute) and star.attr == "shape":
+            return self._op(
+                f"random.{'uniform' if name.endswith('rand') else 'normal'}", [self._op("shape", [star.value])]
+            )
         size = next((one.value for one in node.keywords if one.arg == "size"), None)
+        if name in ("random.normal", "random.uniform") and len(node.args) == 3 and not node.keywords:
+            size, node = node.args[2], ast.Call(node.func, node.args[:2], [])
         if isinstance(size, ast.Attribute) and size.attr == "shape" and self.is_tainted(size.value):
             given = [one for one in node.keywords if one.arg != "size"]
             if name in ("random.normal", "random.uniform") and not given and len(node.args) in (0, 2):
