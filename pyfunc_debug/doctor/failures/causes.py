@@ -66,6 +66,7 @@ from pyfunc_debug.doctor.failures.graphs import (
     guards,
     hashed_tensors,
     input_signatures,
+    item_writes,
     kept_tensor,
     leaked_tensor,
     lost_object,
@@ -227,6 +228,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     whole_functions.explain,
     other_ranks.explain,
     array_methods.explain,
+    item_writes.explain,
     landed.at_last,
 )
 

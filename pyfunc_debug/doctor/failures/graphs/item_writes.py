@@ -1,0 +1,62 @@
+"""`t[0] = 1.0` of a tensor or a variable that has values: neither takes an assignment to an item."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import indent_of, tapes_around
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
+
+RULE = "symbolic-value"
+_SAID = re.compile(r"'[\w.]*(EagerTensor|ResourceVariable)' object does not support item assignment")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if the failing line writes into one."""
+    said, spot = _SAID.search(situation.message), situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if said is None or spot is None or situation.body or not isinstance(statement, (ast.Assign, ast.AugAssign)):
+        return None
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+    if not isinstance(target, ast.Subscript) or (isinstance(statement, ast.Assign) and len(statement.targets) > 1):
+        return None
+    source, whole = spot.source, spot.source.text(target.value)
+    first, last = source.span(statement)
+    blanks = indent_of(source.lines[first - 1])
+    value = source.text(statement.value)
+    if isinstance(statement, ast.AugAssign):  # a part has no assign_add
+        simple = isinstance(statement.value, (ast.Constant, ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+        sign = ast.unparse(ast.BinOp(ast.Name("a"), statement.op, ast.Name("b")))[1:-1].strip()
+        value = f"{source.text(target)} {sign} {value if simple else f'({value})'}"
+    written = f"{source.text(target)}.assign({value})"
+    if said[1] == "ResourceVariable":
+        cause = f"{whole} is a variable: .assign writes into a part of it, `=` does not."
+        return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, last, (f"{blanks}{written}",)))
+    cause = f"{whole} is a tensor, which never changes: an item of it cannot be assigned."
+    scattered = _scattered(spot, statement, target, whole)
+    if scattered is not None:
+        cause += " As below a new one has the value at that place."
+        return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, last, (f"{blanks}{scattered}",)))
+    if not isinstance(target.value, ast.Name) or tapes_around(source, spot.line):
+        advice = f"Make {whole} a tf.Variable, and write {written}."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+    cause += " A variable can change."
+    made = f"{blanks}{whole} = {alias(spot, 'tensorflow')}.Variable({whole})"
+    return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, last, (made, f"{blanks}{written}")))
+
+
+def _scattered(spot: Spot, statement: ast.stmt, target: ast.Subscript, whole: str) -> str | None:
+    """The tensor with one other number: of a place in each of its axes."""
+    index = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    rank = getattr(getattr(lookup(target.value, spot), "shape", None), "rank", None)
+    plain = all(
+        isinstance(one, ast.Name) or (isinstance(one, ast.Constant) and type(one.value) is int) for one in index
+    )
+    if not plain or rank != len(index) or not isinstance(statement, ast.Assign):
+        return None
+    places = ", ".join(map(spot.source.text, index))
+    tf = alias(spot, "tensorflow")
+    return f"{whole} = {tf}.tensor_scatter_nd_update({whole}, [[{places}]], [{spot.source.text(statement.value)}])"
