@@ -962,3 +962,47 @@ def a_list_that_is_added_to_and_read():
 
     for number in (1.0, 2.0, 3.0):
         accumulate(tf.constant(number))
+
+
+@triggers("retrace", says="chosen(agent, state, tf.constant(epsilon, tf.float32))", pastes=True)
+def a_number_that_changes_beside_the_key_of_a_dict():
+    weights = {"first": tf.ones([2]), "second": tf.zeros([2])}
+
+    @tf.function
+    def chosen(agent, state, epsilon):
+        return tf.where(tf.random.uniform([2]) < epsilon, state, weights[agent])
+
+    state, epsilon = tf.ones([2]), 1.0
+    for _ in range(8):
+        epsilon *= 0.9
+        for agent in weights:
+            chosen(agent, state, epsilon)
+
+
+@triggers("untaped", says="y = tf.reduce_mean(x2, axis=0)", pastes=True)
+def a_mean_of_numpys_under_a_tape():
+    x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as tape:
+        x2 = x**2
+        y = np.mean(x2, axis=0)
+        y = tf.reduce_mean(y, axis=0)
+    print(tape.gradient(y, x))
+
+
+@triggers("untaped", says="s = tf.reduce_sum(y)", pastes=True)
+def a_number_of_pythons_under_a_tape():
+    w = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = w * 2.0
+        s = float(tf.reduce_sum(y))
+        loss = tf.constant(s)
+    print(tape.gradient(loss, w))
+
+
+@near("untaped")
+def a_number_for_the_screen_under_a_tape():
+    w = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(w * 2.0)
+        print(float(y))
+    print(tape.gradient(y, w))

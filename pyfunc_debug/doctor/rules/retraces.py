@@ -31,6 +31,8 @@ _NUMBER = re.compile(r"`(\w+)(\[\d+\])*`: Python value (-?[\d.]+(?:e[-+]?\d+)?),
 _TEXT = re.compile(r"`(\w+)`: Python value ['\"].*, was ['\"]")
 _PYTHON = re.compile(r"`([^`]+)`: Python value ")
 _COUNTED = re.compile(r"`(\w+)`: \d+ elements?, was \d+ elements?$")
+_FEW = 5
+"""A value that changed in less than the fifth part of the traces is not what keeps TensorFlow tracing."""
 _PASSED = re.compile(r"\b(\w+): -?\d")
 """Numbers of Python's in a signature."""
 _OF_TWO = {
@@ -204,7 +206,13 @@ def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrac
         else:
             return ""
     own = facts.definition(function.file, function.line)
-    if own is None or any(as_python(own, name, traces[-1].signature) for name in dtypes):
+    if own is None:
+        return ""
+    for name in [one for one in dtypes if as_python(own, one, traces[-1].signature)]:
+        if _FEW * sum(one.startswith(f"`{name}`") for one in reasons) > len(traces):
+            return ""
+        del dtypes[name]  # it stays Python's: few graphs are for its sake
+    if not dtypes:
         return ""
     dtypes |= {one: "tf.int64" for one, dtype in dtypes.items() if dtype == "tf.int32" and _counts_summaries(own, one)}
     for name in [one for one, dtype in dtypes.items() if dtype in ("tf.int32", "tf.float32")]:

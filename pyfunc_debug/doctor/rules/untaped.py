@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.gradients.no_gradients import by_the_source
 from pyfunc_debug.doctor.failures.gradients.untaped import untaped
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.records import Finding
@@ -20,7 +21,15 @@ def check(facts: Facts) -> Iterator[Finding]:
         return  # why there is none is known, and is another
     for _, _, noticed in facts.notices["all-none"]:
         file, line = str(noticed["file"]), int(noticed["line"])
-        found = untaped(file, pastes.source(facts, file), line, bool(noticed["tensors"]), bool(noticed["whole"]))
+        own = pastes.source(facts, file)
+        found = untaped(file, own, line, bool(noticed["tensors"]), bool(noticed["whole"]))
+        cut = by_the_source(file, own, line) if found is None else None
+        if cut is not None:
+            yield Finding(
+                NAMES[0], "warning", None, (), f"tape.gradient gave None in line {line}. {cut.cause}",
+                pastes.written(cut.edit) if cut.edit is not None else cut.advice, file, cut.line,
+                evidence=(f"line {line}: {facts.line(file, line)}",), confidence="likely",
+            )  # fmt: skip
         if found is not None:
             yield Finding(
                 NAMES[0], "warning", None, (), f"tape.gradient gave None in line {line}. {found.cause}",

@@ -50,12 +50,13 @@ class _UnknownError(Exception):
     """It goes through something that others explain."""
 
 
-def left_behind(spot: Spot, block: ast.With) -> Cut | None:
+def left_behind(spot: Spot, block: ast.With, asked_for: Iterable[str] = ()) -> Cut | None:
     """What cut all that a tape is asked to differentiate; None where some of it may have a gradient, or is not known.
 
     Args:
       spot: A frame of the file, which knows its module.
       block: `with tf.GradientTape() as tape:`.
+      asked_for: Names of what the gradients are for, where no frame knows what they are.
     """
     source = spot.source
     function = next((one for one in source.around(block) if isinstance(one, ast.FunctionDef)), None)
@@ -64,6 +65,8 @@ def left_behind(spot: Spot, block: ast.With) -> Cut | None:
         return None
     trace = _Trace(spot)
     states: dict[str, _State] = dict.fromkeys(parameters(function), False) if function is not None else {}
+    trace.variables = frozenset(asked_for)
+    states |= dict.fromkeys(asked_for, True)
     try:
         trace.statements(function.body if function is not None else block.body, states)
         found = trace.expression(asked[0], states)
@@ -148,6 +151,7 @@ class _Trace:
         self._functions = {one.name: one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef)}
         self._lists: set[str] = set()
         self._depth = 0
+        self.variables: frozenset[str] = frozenset()
         self.walls: list[ast.Call] = []
         self.live: list[ast.stmt] = []
 
@@ -180,6 +184,8 @@ class _Trace:
         for one in ast.walk(target):
             if isinstance(one, ast.Name):
                 whole = one is target and not added
+                if one.id in self.variables and not self._depth:
+                    continue
                 states[one.id] = state if whole else _together([state, states.get(one.id, False)])
 
     def expression(self, node: ast.expr, states: dict[str, _State]) -> _State:

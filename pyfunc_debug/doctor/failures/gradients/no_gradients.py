@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import types
 
 from pyfunc_debug.doctor.failures.gradients.left_behind import Cut, left_behind
 from pyfunc_debug.doctor.failures.models.hidden_models import under_the_tape
@@ -25,7 +26,8 @@ from pyfunc_debug.doctor.failures.reading.nodes import (
 )
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names, parameters, read, short, tapes_before
-from pyfunc_debug.doctor.failures.reading.symbols import Described
+from pyfunc_debug.doctor.failures.reading.symbols import Described, calls
+from pyfunc_debug.doctor.replacement import imports
 
 RULE = "cut-gradient"
 _OTHERWISE = " A py_function has one, through TensorFlow's ops in its body."
@@ -276,6 +278,31 @@ def _is_given_away(cut: ast.Call, source: Source, spot: Spot) -> bool:
     return False
 
 
+def by_the_source(file: str, source: Source, line: int) -> Explanation | None:
+    """The same for a gradient that is None while the program goes on, by what its file says.
+
+    Args:
+      file: The file.
+      source: Its text.
+      line: The line that asks the tape.
+    """
+    blocks = tapes_before(source, line)
+    if len(blocks) != 1:
+        return None
+    module: dict[str, object] = {name: types.ModuleType(full) for name, full in imports(source).items()}
+    function = source.function(line)
+    inside = [one.id for one in ast.walk(blocks[0]) if isinstance(one, ast.Name)]
+    floats: dict[str, object] = {one: Described("float32", None) for one in inside if one not in module}
+    spot = Spot(file, line, {} if function is None else floats, module, "")
+    asked = [
+        one.args[1] for one in calls(source.statement(line) or source.tree)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "gradient" and len(one.args) > 1
+    ]  # fmt: skip
+    cut = left_behind(spot, blocks[0], names(asked[0])) if len(asked) == 1 else None
+    known = Spot(file, line, floats, module, "")
+    return None if cut is None or cut.predicts else _left(known, cut, "The gradient is None.")
+
+
 def _left(spot: Spot, cut: Cut, so: str = "No variable has a gradient.") -> Explanation:
     """The loss as it came to the tape: a number, or what was made of numbers and arrays. `so` is what follows."""
     text, line = spot.source.text, cut.call.lineno
@@ -331,6 +358,7 @@ def _line_in_ops(spot: Spot, cut: Cut) -> Edit | None:
         name: Described(one.dtype.name, tuple(one.shape)) for name in names(value)
         if type(one := spot.value(name)).__name__ == "EagerTensor"
     }  # fmt: skip
+    tensors |= {name: one for name in names(value) if isinstance(one := spot.value(name), Described)}
     text = (
         as_ops(value, Spot(spot.file, spot.line, {**spot.variables, **tensors}, spot.module, "")) if tensors else None
     )
