@@ -1006,3 +1006,38 @@ def a_number_for_the_screen_under_a_tape():
         y = tf.reduce_sum(w * 2.0)
         print(float(y))
     print(tape.gradient(y, w))
+
+
+@triggers("trace-only", says="drawn = tf.function(drawn.python_function)", pastes=True)
+def a_seed_that_is_set_between_the_calls():
+    @tf.function
+    def drawn():
+        return tf.random.uniform([])
+
+    tf.random.set_seed(42)
+    first = [float(drawn()) for _ in range(2)]
+    tf.random.set_seed(43)
+    assert len({*first, *(float(drawn()) for _ in range(2))}) > 1
+
+
+@near("trace-only")
+def a_seed_that_is_set_before_the_first_call():
+    @tf.function
+    def drawn():
+        return tf.random.uniform([])
+
+    tf.random.set_seed(42)
+    for _ in range(3):
+        drawn()
+    drawn()
+
+
+@near("trace-only")
+def a_seed_beside_draws_without_a_state():
+    @tf.function
+    def drawn(seed):
+        return tf.random.stateless_uniform([], seed)
+
+    drawn(tf.constant([1, 2]))
+    tf.random.set_seed(43)
+    drawn(tf.constant([1, 3]))

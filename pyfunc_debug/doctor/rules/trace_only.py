@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.kept import edited_lines
 from pyfunc_debug.doctor.failures.pastes.each_time import each_time
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import names
+from pyfunc_debug.doctor.late_seeds import seeded_late
 from pyfunc_debug.doctor.text import listed, times
 from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function
@@ -44,6 +45,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for number, function in facts.functions.items():
         if function.origin != "user" or not traces[number]:
             continue
+        yield from seeded_late(facts, function)
         found = facts.definition(function.file, function.line)
         draws = draws_of(found, facts.tree(function.file)) if found is not None else []
         kept = {one.line for one in code.state_writes(found) if not _assigns(one)} if found is not None else set()
