@@ -2312,7 +2312,7 @@ def a_sample_of_rows_in_a_map():
     list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(pick))
 
 
-@triggers("trace-only", says="return from mean what line")
+@triggers("trace-only", says="# no tf.function: mean goes on with what Python keeps", pastes=True)
 def a_list_that_the_graph_goes_on_with():
     recent = [1.0]
 
