@@ -1041,3 +1041,15 @@ def a_seed_beside_draws_without_a_state():
     drawn(tf.constant([1, 2]))
     tf.random.set_seed(43)
     drawn(tf.constant([1, 3]))
+
+
+@near("stale-closure")
+def an_array_with_numbers_that_are_missing():
+    table = np.array([1.0, np.nan, 3.0], np.float32)
+
+    @tf.function
+    def read(x):
+        return x + table
+
+    for _ in range(4):
+        read(tf.ones(3))

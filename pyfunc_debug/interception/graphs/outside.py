@@ -141,7 +141,7 @@ def _is_still(then: Any, now: Any) -> bool:
 def _is_tensor(then: _Tensor, now: Any) -> bool:
     """Whether a tensor has the numbers of the one at trace; anything else than a tensor is left alone."""
     if type(now) is np.ndarray:  # it changes in place
-        return then.shape == now.shape and bool((then.numbers == _sample(now)).all())
+        return then.shape == now.shape and np.array_equal(then.numbers, _sample(now), equal_nan=True)
     if then.reference() is now:
         return True
     other = _tensor(now)
