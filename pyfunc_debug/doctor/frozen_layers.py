@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.between_calls import between_calls
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding, Function
 
 _AGAIN = ("compile", "make_train_function")
 _ASKED = ("trainable_variables", "trainable_weights")
+_KNOWS = "it knows the variables of before only"
 _LOOPS = (ast.For, ast.While)
 
 
@@ -54,43 +56,37 @@ def set_between_calls(facts: Facts, function: Function) -> Iterator[Finding]:
       function: A traced function of the user's.
     """
     own, file = facts.definition(function.file, function.line), function.file
-    sites = sorted(line for at, line in pastes.run_sites(facts, function.id) if at == file)
-    traces = [one for one in facts.traces if one.function == function.id and one.error is None]
-    if not isinstance(own, ast.FunctionDef) or file is None or len(sites) < 2 or not traces:
+    if not isinstance(own, ast.FunctionDef) or file is None:
         return
     asked = {
         ast.unparse(one.value) for one in code.own_nodes(own) if isinstance(one, ast.Attribute) and one.attr in _ASKED
     }
-    around = pastes.scope_of(facts, file, own)
+    traced = any(one.function == function.id and one.error is None for one in facts.traces)
+    between = between_calls(facts, function, own) if asked and traced else None
     late = [
-        one for one in getattr(around, "body", ()) if isinstance(one, ast.Assign) and len(one.targets) == 1
+        (one, one.targets[0]) for one in (between.statements if between is not None else ())
+        if isinstance(one, ast.Assign) and len(one.targets) == 1
         and isinstance(one.targets[0], ast.Attribute) and one.targets[0].attr == "trainable"
-        and sites[0] < one.lineno < sites[-1]
     ]  # fmt: skip
-    again = [one for one in getattr(around, "body", ()) if own.name in map(ast.unparse, getattr(one, "targets", ()))]
-    if not asked or not late or again:
+    if between is None or not late:
         return
-    first, last = late[0], late[-1]
+    (first, target), (last, _) = late[0], late[-1]
     optimizers = {
         ast.unparse(one.func.value) for one in code.own_nodes(own) if isinstance(one, ast.Call)
         and isinstance(one.func, ast.Attribute) and one.func.attr == "apply_gradients"
     }  # fmt: skip
-    tf, blanks = pastes.module(facts, file, "tensorflow") or "tf", " " * last.col_offset
-    lines = [f"{blanks}{own.name} = {tf}.function({own.name}.python_function)  # traced again"]
+    lines = [f"{between.again}  # traced again"]
     if len(optimizers) == 1 and len(asked) == 1 and all(one.isidentifier() for one in optimizers):
         name, model = next(iter(optimizers)), next(iter(asked))
-        lines.append(
-            f"{blanks}{name} = {name}.from_config({name}.get_config())  # it knows the variables of before only"
-        )
-        lines.append(f"{blanks}{name}.build({model}.trainable_variables)")
-    end = last.end_lineno or last.lineno
+        lines += [f"{name} = {name}.from_config({name}.get_config())  # {_KNOWS}", f"{name}.build({model}.{_ASKED[0]})"]
     yield Finding(
         "stale-closure", "error", None, (),
-        f"line {first.lineno} sets {ast.unparse(first.targets[0])} after TensorFlow traced {own.name}, which asked for "
-        f"the variables that were trainable then: it trains these to the end",
-        pastes.written(Edit(file, end + 1, end, tuple(lines))), file, first.lineno,
-        evidence=(*(f"line {one.lineno}: {facts.line(file, one.lineno)}" for one in late[:3]),
-                  f"it was called in line {sites[0]} before, and in line {sites[-1]} after that"),
+        f"line {first.lineno} sets {ast.unparse(target)} after TensorFlow traced {own.name}, which asked for the "
+        "variables that were trainable then: it trains these to the end",
+        pastes.written(pastes.behind(file, last, *lines)) if between.again
+        else f"make the tf.function of {own.name} again behind line {last.lineno}, and its optimizer",
+        file, first.lineno,
+        evidence=(*(f"line {one.lineno}: {facts.line(file, one.lineno)}" for one, _ in late[:3]), between.calls),
         confidence="likely",
     )  # fmt: skip
 
@@ -121,6 +117,6 @@ def _fix(facts: Facts, file: str, late: list[tuple[ast.FunctionDef, ast.Assign]]
             continue  # the next line sets another one
         blanks, model = " " * indent, "self.model"
         renewed = f"{model}.optimizer = {model}.optimizer.from_config({model}.optimizer.get_config())"
-        lines = () if frozen else (f"{blanks}{renewed}  # it knows the variables of before only",)
+        lines = () if frozen else (f"{blanks}{renewed}  # {_KNOWS}",)
         edits.append(Edit(file, end + 1, end, (*lines, f"{blanks}{model}.make_train_function(force=True)")))
     return pastes.written(*edits) if len(edits) <= pastes.MOST else f"self.model.{_AGAIN[1]}(force=True) behind it"

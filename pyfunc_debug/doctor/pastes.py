@@ -80,6 +80,12 @@ def above(facts: Facts, file: str | None, line: int, *texts: str) -> Edit | None
     return Edit(file, line, line - 1, tuple(f"{indent_of(lines[line - 1])}{text}" for text in texts))
 
 
+def behind(file: str, statement: ast.stmt, *texts: str) -> Edit:
+    """Lines that go behind a statement, indented as it is."""
+    end = statement.end_lineno or statement.lineno
+    return Edit(file, end + 1, end, tuple(f"{' ' * statement.col_offset}{text}" for text in texts))
+
+
 def beginning(function: Definition) -> int | None:
     """The line at which a function's first statement begins, after its docstring; None for a lambda."""
     if isinstance(function, ast.Lambda):

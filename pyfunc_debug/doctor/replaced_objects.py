@@ -75,7 +75,7 @@ def _made_again(facts: Facts, function: Function, values: Sequence[KeptValue], f
         return None
     home = _scope(source, definition)
     blocks = [source.block(one) for one in writes]
-    made = _making(source, definition, short)
+    made = making(source, definition, short)
     if made is None or blocks[0] is None or any(one is not blocks[0] for one in blocks):
         return None
     last = max(writes, key=lambda one: one.lineno)
@@ -90,8 +90,14 @@ def _made_again(facts: Facts, function: Function, values: Sequence[KeptValue], f
     return Edit(file, line, line - 1, tuple(f"{blanks}{one}" for one in (*head, f"{made[0]} = {made[1]}")))
 
 
-def _making(source: Source, definition: ast.FunctionDef, short: str) -> tuple[str, str] | None:
-    """Name of the tf.function, and the expression that makes it again."""
+def making(source: Source, definition: ast.FunctionDef, short: str) -> tuple[str, str] | None:
+    """Name of the tf.function, and the expression that makes it again; None where the file does not tell.
+
+    Args:
+      source: The file.
+      definition: The Python function.
+      short: Its name.
+    """
     own = [one for one in definition.decorator_list if source.text(one).partition("(")[0].endswith("function")]
     if len(own) == 1 and len(definition.decorator_list) == 1:
         return short, f"{source.text(own[0])}({short}.python_function)"

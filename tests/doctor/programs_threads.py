@@ -1053,3 +1053,27 @@ def an_array_with_numbers_that_are_missing():
 
     for _ in range(4):
         read(tf.ones(3))
+
+
+@triggers("trace-only", says="make the tf.function of drawn again")
+def a_seed_that_is_set_between_the_calls_of_a_method():
+    class Source:
+        @tf.function
+        def drawn(self):
+            return tf.random.uniform([])
+
+    source = Source()
+    source.drawn()
+    tf.random.set_seed(43)
+    source.drawn()
+
+
+@triggers("trace-only", says="drawn = tf.function(reduce_retracing=True)(drawn.python_function)", pastes=True)
+def a_seed_that_is_set_between_the_calls_of_a_function_with_options():
+    @tf.function(reduce_retracing=True)
+    def drawn():
+        return tf.random.uniform([])
+
+    drawn()
+    tf.random.set_seed(43)
+    drawn()
