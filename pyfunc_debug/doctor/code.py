@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -561,6 +561,22 @@ def _is_drawn(value: ast.expr) -> bool:
 
 def _is_share(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, float) and 0 < value.value < 1
+
+
+def computed_together(function: ast.AST | None, name: str, others: Collection[str]) -> bool:
+    """Whether a function computes with a name and one of some others: `x * self.count`.
+
+    Args:
+      function: The function.
+      name: As it is written.
+      others: Further names.
+    """
+    for one in ast.walk(function) if function is not None else ():
+        if isinstance(one, ast.BinOp):
+            texts = {ast.unparse(part) for part in operands(one) if isinstance(part, (ast.Name, ast.Attribute))}
+            if name in texts and not texts.isdisjoint(others):
+                return True
+    return False
 
 
 def operands(node: ast.expr) -> Iterator[ast.AST]:

@@ -9,7 +9,7 @@ _TAKES = re.compile(r"(?:tf\.(?!constant$)|keras\.|self\.|\w+\.assign|range$|abs
 """Functions to which a tensor can be given in place of a number: AutoGraph has its own `range`."""
 
 
-def as_python(own: ast.AST, name: str, signature: str = "") -> bool:
+def needs_python(own: ast.AST, name: str, signature: str = "") -> bool:
     """Whether a function uses a parameter where a tensor cannot stand: in NumPy, a text, an index of a list.
 
     Args:

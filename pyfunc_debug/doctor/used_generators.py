@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ast
-import json
-from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.rules.ran_out import STEPS, until
+from pyfunc_debug.doctor.rules.ran_out import ended_runs, steps_of_keras, until
 from pyfunc_debug.records import Finding
 
 
@@ -23,7 +20,7 @@ def maker(facts: Facts, file: str | None, line: int | None) -> tuple[str, ast.ex
       line: The line of its loop.
     """
     tree = facts.tree(file)
-    calls = [one for one in pastes.walk(tree, ast.Call) if ast.unparse(one.func).endswith("from_generator")]
+    calls = _calls(tree)
     if len(calls) > 1:  # that of the function with the loop
         near = pastes.around(tree, line or 0, ast.FunctionDef)
         calls = [one for one in calls if near and one in ast.walk(near[0])] or calls
@@ -32,6 +29,10 @@ def maker(facts: Facts, file: str | None, line: int | None) -> tuple[str, ast.ex
     given = calls[0].args[0] if len(calls) == 1 and calls[0].args else None
     made = _made(tree, given)
     return (made, given) if made else ("the_function", None)
+
+
+def _calls(tree: ast.AST | None) -> list[ast.Call]:
+    return [one for one in pastes.walk(tree, ast.Call) if ast.unparse(one.func).endswith("from_generator")]
 
 
 def _kept(call: ast.Call) -> bool:
@@ -55,24 +56,11 @@ def _made(tree: ast.AST | None, given: ast.expr | None) -> str:
 
 def of_keras(facts: Facts) -> Iterator[Finding]:
     """One finding a line of `fit` or `evaluate` whose later passes got no batch: the data were at their end."""
-    ended = {noticed["run"] for _, _, noticed in facts.notices.get("data-ended", [])}
-    passes: dict[tuple[str, int], dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for run, trace, function, frames in (
-        facts.reader.rows(
-            "SELECT r.id, r.trace, r.function, s.frames FROM run r JOIN stack s ON s.id = r.site "
-            "WHERE r.kind = 'forward' ORDER BY r.id"
-        )
-        if ended
-        else ()
-    ):
-        known = facts.functions.get(function)
-        if known is not None and known.name.rpartition(".")[2] in STEPS:
-            file, line, *_ = json.loads(frames)[-1]
-            passes[file, line][trace].append(run)
+    ended = ended_runs(facts)
+    passes = steps_of_keras(facts)[0] if ended else {}
     for (file, line), traces in passes.items():
         empty = sum(batches == 0 for runs in traces.values() for batches in until(runs, ended)[1:])
-        calls = [one for one in pastes.walk(facts.tree(file), ast.Call)
-                 if ast.unparse(one.func).endswith("from_generator") and _kept(one)]  # fmt: skip
+        calls = [one for one in _calls(facts.tree(file)) if _kept(one)]
         pieces = {one.args[0]: made for one in calls if (made := _made(facts.tree(file), one.args[0]))}
         if not empty or not pieces:
             continue

@@ -103,7 +103,9 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     site = loop.site
     assert site is not None
     slow = _slowest(facts, loop)
-    cures = sorted(dict.fromkeys(_cures(facts, loop, slow)), key=_order)  # two stages of one body may have the same
+    buffers = refilled(facts, loop, slow)
+    first = [] if buffers is None else [buffers[1]]
+    cures = sorted(dict.fromkeys([*first, *_cures(facts, loop, slow)]), key=_order)  # two stages may have the same
     if loop.at_most:
         where = facts.source_line(site.file, site.line)
         message = (
@@ -140,15 +142,10 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
         "input-bound", "warning", None, (), message, cures[0], file, line,
         confidence="likely" if loop.at_most else "measured",
         evidence=(
-            bodies, *_buffers(facts, loop, slow), *_held(facts, slow),
+            bodies, *([] if buffers is None else [buffers[0]]), *_held(facts, slow),
             *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2],
         ),
     )  # fmt: skip
-
-
-def _buffers(facts: Facts, loop: Loop, slow: Node | None) -> tuple[str, ...]:
-    found = refilled(facts, loop, slow)
-    return () if found is None else found[:1]
 
 
 def _runs(facts: Facts, node: Node) -> str:
@@ -235,9 +232,6 @@ def _slowest(facts: Facts, loop: Loop) -> Node | None:
 
 def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     """What TensorFlow offers for this loop, with its numbers; the best first."""
-    buffers = refilled(facts, loop, slow)
-    if buffers is not None:
-        yield buffers[1]
     graph_code = needless_python.paying(facts, slow) if slow is not None and _tried(facts, slow) else ""
     if graph_code:
         yield graph_code

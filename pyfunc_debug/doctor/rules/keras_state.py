@@ -181,7 +181,8 @@ def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Wri
         return words
     text = pastes.text_of(facts, file, made)
     whole = isinstance(made, ast.Constant) and type(made.value) is int
-    kind = f", dtype={tf}.float32" if whole and _beside_values(function, write.target) else ""
+    given = {one for one in code.parameters(function) if one != "self"}  # Keras gives floats
+    kind = f", dtype={tf}.float32" if whole and code.computed_together(function, write.target, given) else ""
     chosen = [one for one in _asked(function, write.target, ast.IfExp) if isinstance(one, ast.IfExp)]
     where: dict[ast.expr, str] = {
         one: f"{tf}.where({', '.join(pastes.text_of(facts, file, part) for part in (one.test, one.body, one.orelse))})"
@@ -192,16 +193,6 @@ def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Wri
         pastes.replaced(facts, file, {made: f"{tf}.Variable({text}, trainable=False{kind})"}),
         *pastes.each_replaced(facts, file, where),
     )
-
-
-def _beside_values(function: ast.FunctionDef, target: str) -> bool:
-    """Whether a method computes with a number and what it is given: TensorFlow takes one dtype, Keras gives floats."""
-    given = {one for one in code.parameters(function) if one != "self"}
-    for one in (part for part in ast.walk(function) if isinstance(part, ast.BinOp)):
-        texts = {ast.unparse(part) for part in code.operands(one) if isinstance(part, (ast.Name, ast.Attribute))}
-        if target in texts and texts & given:
-            return True
-    return False
 
 
 def _asked(function: ast.FunctionDef, target: str, kinds: Any) -> list[Any]:

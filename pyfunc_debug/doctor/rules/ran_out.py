@@ -24,19 +24,8 @@ _LONGEST = 12
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line and kind of step: only where a number of steps was asked for, as else data may end."""
-    ended = {noticed["run"] for _, _, noticed in facts.notices.get("data-ended", [])}
-    sites: dict[tuple[str, int], dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
-    failed: set[int] = set()
-    for run, trace, function, frames, error in facts.reader.rows(
-        "SELECT r.id, r.trace, r.function, s.frames, r.error FROM run r JOIN stack s ON s.id = r.site "
-        "WHERE r.kind = 'forward' ORDER BY r.id"
-    ):
-        known = facts.functions.get(function)
-        if known is not None and known.name.rpartition(".")[2] in STEPS:
-            file, line, *_ = json.loads(frames)[-1]
-            sites[file, line][trace].append(run)
-            if error is not None:
-                failed.add(run)
+    ended = ended_runs(facts)
+    sites, failed = steps_of_keras(facts)
     for (file, line), traces in sites.items():
         calls = [
             one for one in pastes.around(facts.tree(file), line, ast.Call)
@@ -53,6 +42,28 @@ def check(facts: Facts) -> Iterator[Finding]:
                 elif not failed & set(runs) and not _caught(facts, file, calls[0]) and _short(facts, file, given, runs):
                     passes = _passes(runs)
                     yield _finding(facts, file, calls[0], word, given, [len(one) for one in passes if len(passes) > 1])
+
+
+def ended_runs(facts: Facts) -> set[int]:
+    """The runs of Keras' steps that found the data at their end."""
+    return {noticed["run"] for _, _, noticed in facts.notices.get("data-ended", [])}
+
+
+def steps_of_keras(facts: Facts) -> tuple[dict[tuple[str, int], dict[Any, list[int]]], set[int]]:
+    """The runs of Keras' steps, in order, by the user's line and the trace; and those of them that failed."""
+    sites: dict[tuple[str, int], dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
+    failed: set[int] = set()
+    for run, trace, function, frames, error in facts.reader.rows(
+        "SELECT r.id, r.trace, r.function, s.frames, r.error FROM run r JOIN stack s ON s.id = r.site "
+        "WHERE r.kind = 'forward' ORDER BY r.id"
+    ):
+        known = facts.functions.get(function)
+        if known is not None and known.name.rpartition(".")[2] in STEPS:
+            file, line, *_ = json.loads(frames)[-1]
+            sites[file, line][trace].append(run)
+            if error is not None:
+                failed.add(run)
+    return sites, failed
 
 
 def _caught(facts: Facts, file: str, call: ast.Call) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pyfunc_debug.doctor import built_once, code, growing, moved, other_objects, pastes, predict_graphs
-from pyfunc_debug.doctor.as_python import as_python
 from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.hoist import hoisted
+from pyfunc_debug.doctor.needs_python import needs_python
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding, Function, GraphTrace
 
@@ -208,7 +208,7 @@ def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrac
     own = facts.definition(function.file, function.line)
     if own is None:
         return ""
-    for name in [one for one in dtypes if as_python(own, one, traces[-1].signature)]:
+    for name in [one for one in dtypes if needs_python(own, one, traces[-1].signature)]:
         if _FEW * sum(one.startswith(f"`{name}`") for one in reasons) > len(traces):
             return ""
         del dtypes[name]  # it stays Python's: few graphs are for its sake
@@ -326,7 +326,7 @@ def _changing_numbers(own: ast.FunctionDef, traces: list[GraphTrace]) -> dict[st
     for one in code.parameters(own):
         values = [re.search(rf"\b{one}: (-?[\d.]+(?:e[-+]?\d+)?)(?=[,)]|$)", trace.signature) for trace in traces]
         texts = {match[1] for match in values if match is not None}
-        if None not in values and len(texts) > _MANY and not as_python(own, one):
+        if None not in values and len(texts) > _MANY and not needs_python(own, one):
             whole = all(text.lstrip("-").isdigit() for text in texts)
             found[one] = "int64" if whole and _counts_summaries(own, one) else "int32" if whole else "float32"
     return found

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes, replaced_objects
-from pyfunc_debug.doctor.as_python import as_python
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.frozen_layers import set_between_calls, set_too_late
 from pyfunc_debug.doctor.kept_values import KeptValue
+from pyfunc_debug.doctor.needs_python import needs_python
 from pyfunc_debug.doctor.rebound_variables import rebound
 from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.doctor.text import listed
@@ -163,7 +163,7 @@ def _passed(facts: Facts, function: Function, definition: Definition, name: str,
     tf = pastes.module(facts, function.file, "tensorflow") or "tf"
     signature = next((one.signature for one in reversed(facts.traces) if one.function == function.id), "")
     fraction = re.fullmatch(r"-?\d*\.\d+(e-?\d+)?", now) is not None and not re.search(r"float(16|64)", signature)
-    fraction = fraction and not as_python(definition, name, signature)
+    fraction = fraction and not needs_python(definition, name, signature)
     tensor = f"{tf}.constant({{}}, {tf}.float32)" if fraction else "{}"  # one graph for all of its values
     scope = _scope(facts, function.file, definition.lineno, definition)
     for file, line in sites:

@@ -256,9 +256,8 @@ def _undecorated(facts: Facts, function: Function, found: Definition) -> str:
     own = [one for one in decorators if ast.unparse(one).partition("(")[0].endswith("tf.function")]
     if len(own) != 1 or function.file is None or own[0].lineno != own[0].end_lineno:
         return ""
-    blanks = pastes.indent(facts, function.file, own[0].lineno)
-    indent = blanks if blanks is not None else " " * (own[0].col_offset - 1)
-    line = f"{indent}# no tf.function: {function.name.rpartition('.')[2]} goes on with what Python keeps"
+    name, blanks = function.name.rpartition(".")[2], " " * (own[0].col_offset - 1)  # before the @
+    line = f"{blanks}# no tf.function: {name} goes on with what Python keeps"
     return pastes.written(Edit(function.file, own[0].lineno, own[0].lineno, (line,)))
 
 
@@ -458,11 +457,7 @@ def _beside_floats(facts: Facts, function: Function, name: str) -> bool:
     """Whether a traced function computes with a name and an argument of fractions: TensorFlow takes one dtype only."""
     signature = next((one.signature for one in reversed(facts.traces) if one.function == function.id), "")
     floats = set(re.findall(r"\b(\w+): b?float\d+\[", signature))
-    for one in pastes.walk(facts.definition(function.file, function.line), ast.BinOp):
-        texts = {ast.unparse(part) for part in code.operands(one) if isinstance(part, (ast.Name, ast.Attribute))}
-        if name in texts and texts & floats:
-            return True
-    return False
+    return code.computed_together(facts.definition(function.file, function.line), name, floats)
 
 
 def _whole(facts: Facts, function: Function, name: str) -> bool:

@@ -22,14 +22,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     for _, _, noticed in facts.notices["all-none"]:
         file, line = str(noticed["file"]), int(noticed["line"])
         own = pastes.source(facts, file)
-        found = untaped(file, own, line, bool(noticed["tensors"]), bool(noticed["whole"]))
-        cut = by_the_source(file, own, line) if found is None else None
-        if cut is not None:
-            yield Finding(
-                NAMES[0], "warning", None, (), f"tape.gradient gave None in line {line}. {cut.cause}",
-                pastes.written(cut.edit) if cut.edit is not None else cut.advice, file, cut.line,
-                evidence=(f"line {line}: {facts.line(file, line)}",), confidence="likely",
-            )  # fmt: skip
+        by_place = untaped(file, own, line, bool(noticed["tensors"]), bool(noticed["whole"]))
+        found = by_place or by_the_source(file, own, line)
         if found is not None:
             yield Finding(
                 NAMES[0], "warning", None, (), f"tape.gradient gave None in line {line}. {found.cause}",

@@ -115,11 +115,12 @@ def _ran(graph: Any, codes: Collection[types.CodeType], maps: SourceMaps) -> set
             if file in others:
                 continue
             line, name = entry.lineno, entry.name
-            if is_generated(file):
+            generated = is_generated(file)
+            if generated:
                 file, line = maps.find(file, line) or (file, line)
                 name = name.removeprefix("tf__")
             if file not in files:
-                if not is_generated(entry.filename):
+                if not generated:
                     others.add(file)
                 continue
             for key in [key for key in left if key[0] == file and key[2] <= line <= key[3]]:

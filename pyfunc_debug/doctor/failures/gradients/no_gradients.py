@@ -290,17 +290,15 @@ def by_the_source(file: str, source: Source, line: int) -> Explanation | None:
     if len(blocks) != 1:
         return None
     module: dict[str, object] = {name: types.ModuleType(full) for name, full in imports(source).items()}
-    function = source.function(line)
     inside = [one.id for one in ast.walk(blocks[0]) if isinstance(one, ast.Name)]
     floats: dict[str, object] = {one: Described("float32", None) for one in inside if one not in module}
-    spot = Spot(file, line, {} if function is None else floats, module, "")
+    spot = Spot(file, line, floats, module, "")
     asked = [
         one.args[1] for one in calls(source.statement(line) or source.tree)
         if isinstance(one.func, ast.Attribute) and one.func.attr == "gradient" and len(one.args) > 1
     ]  # fmt: skip
     cut = left_behind(spot, blocks[0], names(asked[0])) if len(asked) == 1 else None
-    known = Spot(file, line, floats, module, "")
-    return None if cut is None or cut.predicts else _left(known, cut, "The gradient is None.")
+    return None if cut is None or cut.predicts else _left(spot, cut, "The gradient is None.")
 
 
 def _left(spot: Spot, cut: Cut, so: str = "No variable has a gradient.") -> Explanation:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.evaluation import evaluated, given_names
+from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, root_is
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, root_is
 
 RULE = "mixed-dtypes"
 _SAID = re.compile(
@@ -69,10 +68,7 @@ def _pairs(statement: ast.stmt, spot: Spot) -> Iterator[tuple[ast.expr, ast.expr
 
 def _dtype(node: ast.expr, spot: Spot) -> str:
     """The dtype of an eager tensor or a variable; of an array of NumPy's too, which keeps its own beside a tensor."""
-    given, value = given_names(node, spot, {}), None
-    with suppress(Exception):
-        value = lookup(node, spot) if given is None else evaluated(node, given)
-    known = str(getattr(getattr(value, "dtype", None), "name", ""))
+    known = str(getattr(getattr(computed(node, spot), "dtype", None), "name", ""))
     if known or not isinstance(node, (ast.Call, ast.BinOp)):
         return known
     if isinstance(node, ast.BinOp):

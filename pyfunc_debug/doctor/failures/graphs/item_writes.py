@@ -6,6 +6,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.value_fixes import item_assignment
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import indent_of, tapes_around
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
@@ -28,18 +29,16 @@ def explain(situation: Situation) -> Explanation | None:
     blanks = indent_of(source.lines[first - 1])
     value = source.text(statement.value)
     if isinstance(statement, ast.AugAssign):  # a part has no assign_add
-        simple = isinstance(statement.value, (ast.Constant, ast.Name, ast.Call, ast.Attribute, ast.Subscript))
-        sign = ast.unparse(ast.BinOp(ast.Name("a"), statement.op, ast.Name("b")))[1:-1].strip()
-        value = f"{source.text(target)} {sign} {value if simple else f'({value})'}"
+        value = source.augmented(statement, source.text(target))
     written = f"{source.text(target)}.assign({value})"
     if said[1] == "ResourceVariable":
         cause = f"{whole} is a variable: .assign writes into a part of it, `=` does not."
         return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, last, (f"{blanks}{written}",)))
     cause = f"{whole} is a tensor, which never changes: an item of it cannot be assigned."
-    scattered = _scattered(spot, statement, target, whole)
+    scattered = _scattered(spot, statement, target)
     if scattered is not None:
         cause += " As below a new one has the value at that place."
-        return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, last, (f"{blanks}{scattered}",)))
+        return Explanation(RULE, spot.file, spot.line, cause, scattered)
     if not isinstance(target.value, ast.Name) or tapes_around(source, spot.line):
         advice = f"Make {whole} a tf.Variable, and write {written}."
         return Explanation(RULE, spot.file, spot.line, cause, None, advice)
@@ -48,7 +47,7 @@ def explain(situation: Situation) -> Explanation | None:
     return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, last, (made, f"{blanks}{written}")))
 
 
-def _scattered(spot: Spot, statement: ast.stmt, target: ast.Subscript, whole: str) -> str | None:
+def _scattered(spot: Spot, statement: ast.stmt, target: ast.Subscript) -> Edit | None:
     """The tensor with one other number: of a place in each of its axes."""
     index = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     rank = getattr(getattr(lookup(target.value, spot), "shape", None), "rank", None)
@@ -57,6 +56,4 @@ def _scattered(spot: Spot, statement: ast.stmt, target: ast.Subscript, whole: st
     )
     if not plain or rank != len(index) or not isinstance(statement, ast.Assign):
         return None
-    places = ", ".join(map(spot.source.text, index))
-    tf = alias(spot, "tensorflow")
-    return f"{whole} = {tf}.tensor_scatter_nd_update({whole}, [[{places}]], [{spot.source.text(statement.value)}])"
+    return item_assignment(spot, statement)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from typing import Any, Literal
 
 from pyfunc_debug.doctor.code import local_names
@@ -88,22 +89,10 @@ def explain(situation: Situation) -> Explanation | None:
         if plain is not None:
             cause += f" Without tf.function {name} gives values, and the tape around it sees its ops."
             return Explanation(RULE, spot.file, spot.line, cause, plain)
-        added = _added_to_weights(text, situation)
-        if added is not None:
-            cause += " `+=` put a tensor in the place of the variable; .assign_add changes it when the graph runs."
-            return Explanation(RULE, spot.file, spot.line, cause, added)
-        weights = _as_weights(text, situation)
-        if weights is not None:
-            cause += " A weight of the metric changes when the graph runs."
-            return Explanation(RULE, spot.file, spot.line, cause, weights)
-        numbers = _as_variables(text, situation)
-        if numbers is not None:
-            cause += " A variable changes when the graph runs."
-            return Explanation(RULE, spot.file, spot.line, cause, numbers)
-        once = _outside_graph(text, situation)
-        if once is not None:
-            cause += " Under tf.init_scope() it is made outside of the graph, and has a value."
-            return Explanation(RULE, spot.file, spot.line, cause, once)
+        for find, why in _KEPT:
+            edit = find(text, situation)
+            if edit is not None:
+                return Explanation(RULE, spot.file, spot.line, f"{cause} {why}", edit)
         edit = _each_time(statement, spot, name) if statement is not None else None
         if edit is not None:
             cause += " As below, each run keeps its own."
@@ -197,6 +186,13 @@ def _outside_graph(text: str, situation: Situation) -> Edit | None:
     return None
 
 
+_KEPT: tuple[tuple[Callable[[str, Situation], Edit | None], str], ...] = (
+    (_added_to_weights, "`+=` put a tensor in the place of the variable; .assign_add changes it when the graph runs."),
+    (_as_weights, "A weight of the metric changes when the graph runs."),
+    (_as_variables, "A variable changes when the graph runs."),
+    (_outside_graph, "Under tf.init_scope() it is made outside of the graph, and has a value."),
+)
+"""Ways to keep what left its graph, the first that applies, and why each helps."""
 _WEIGHTS = ("add_weight", "add_variable", "Variable")
 _METHODS: dict[type, str] = {ast.Add: "assign_add", ast.Sub: "assign_sub"}
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from contextlib import suppress
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
-from pyfunc_debug.doctor.failures.reading.evaluation import evaluated, given_names
+from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import (
@@ -17,7 +16,6 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     calls,
     dtype_of,
     is_symbolic,
-    lookup,
     root_is,
     symbolic_parts,
 )
@@ -155,7 +153,7 @@ def _number(spot: Spot, statement: ast.stmt, dtype: str, number: float) -> Expla
     wanted = floats.pop() if len(floats) == 1 else "float32"
     found: dict[int, ast.expr] = {}
     for one, other in _pairs(statement, spot):
-        value = _computed(other, spot)
+        value = computed(other, spot)
         if type(value).__name__ in ("float", "float32", "float64") and value == number:
             known = _dtype(one, spot)
             if known == dtype or (not known and not isinstance(one, ast.Constant)):
@@ -167,14 +165,6 @@ def _number(spot: Spot, statement: ast.stmt, dtype: str, number: float) -> Expla
         f"is {dtype}, and {number:g} is not a whole number: NumPy would convert, TensorFlow gives a number the dtype "
         "of the tensor beside it.", statement,
     )  # fmt: skip
-
-
-def _computed(node: ast.expr, spot: Spot) -> object:
-    """The value of a name, or of an expression of plain values; None of any other."""
-    given = given_names(node, spot, {})
-    with suppress(Exception):
-        return lookup(node, spot) if given is None else evaluated(node, given)
-    return None
 
 
 def _pairs(statement: ast.stmt, spot: Spot) -> list[tuple[ast.expr, ast.expr]]:
@@ -275,10 +265,7 @@ def _cast(spot: Spot, node: ast.expr, dtype: str, why: str, statement: ast.stmt 
         return Explanation(RULE, spot.file, spot.line, f"{short(spot.source.text(node), 40)} {why}", begun)
     tf, text = alias(spot, "tensorflow"), spot.source.text(node)
     if isinstance(statement, ast.AugAssign) and node is statement.target:
-        added = ast.unparse(ast.BinOp(ast.Name("k", ast.Load()), statement.op, ast.Name("k", ast.Load())))[1:-1].strip()
-        plain = isinstance(statement.value, (ast.Constant, ast.Name, ast.Call, ast.Attribute, ast.Subscript))
-        value = spot.source.text(statement.value) if plain else f"({spot.source.text(statement.value)})"
-        line = f"{text} = {tf}.cast({text}, {tf}.{dtype}) {added} {value}"
+        line = f"{text} = {spot.source.augmented(statement, f'{tf}.cast({text}, {tf}.{dtype})')}"
         blanks = indent_of(spot.source.lines[statement.lineno - 1])
         changed = Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (blanks + line,))
         return Explanation(RULE, spot.file, spot.line, f"{short(text, 40)} {why}", changed)

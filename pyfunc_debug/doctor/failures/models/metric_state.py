@@ -31,16 +31,13 @@ def as_weights(file: str, source: Source, line: int) -> Edit | None:
     names = [one for one in changed if one.startswith("self.") and one.count(".") == 1]
     if not names or update is None or "__init__" not in methods:
         return None
-    edits = list[Edit]()
+    lines = list[tuple[ast.stmt, str]]()
     for name in names:
-        lines = _lines(source, methods, holder, name)
-        if lines is None:
+        found = _lines(source, methods, holder, name)
+        if found is None:
             return None
-        for statement, text in lines:
-            blanks = indent_of(source.lines[statement.lineno - 1])
-            edits.append(Edit(file, statement.lineno, statement.end_lineno or statement.lineno, (f"{blanks}{text}",)))
-    first, last = min(one.first for one in edits), max(one.last for one in edits)
-    return together(edits, source.lines) if last - first <= _MOST else None
+        lines += found
+    return _edited(file, source, lines)
 
 
 def as_variables(file: str, source: Source, line: int, dtype: str, tf: str) -> Edit | None:
@@ -61,8 +58,11 @@ def as_variables(file: str, source: Source, line: int, dtype: str, tf: str) -> E
         return None
     methods = {one.name: one for one in holder.body if isinstance(one, ast.FunctionDef)}
     lines = _lines(source, methods, holder, names[0], f"{tf}.Variable({{}}, trainable=False, dtype={tf}.{dtype})")
-    if lines is None:
-        return None
+    return None if lines is None else _edited(file, source, lines)
+
+
+def _edited(file: str, source: Source, lines: list[tuple[ast.stmt, str]]) -> Edit | None:
+    """Statements with others in their places, as one paste; None where they stand far apart."""
     edits = [
         Edit(file, one.lineno, one.end_lineno or one.lineno, (f"{indent_of(source.lines[one.lineno - 1])}{text}",))
         for one, text in lines

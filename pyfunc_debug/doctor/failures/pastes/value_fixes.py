@@ -40,7 +40,7 @@ def value_fix(
         and isinstance(statement.targets[0], ast.Subscript)
         and "assignment" in situation.message
     ):
-        return _item_assignment(spot, statement), True
+        return item_assignment(spot, statement), True
     if value is None:
         return None, True
     if attribute in _ASSIGNS:
@@ -156,7 +156,13 @@ def stored(statement: ast.stmt, spot: Spot) -> dict[str, object]:
     return {name: one for target in targets if target is not None for name, one in symbolic_parts(target, spot).items()}
 
 
-def _item_assignment(spot: Spot, statement: ast.Assign) -> Edit | None:
+def item_assignment(spot: Spot, statement: ast.Assign) -> Edit | None:
+    """`t[i, j] = x` as a new tensor with that number; None where less or more than one number is written.
+
+    Args:
+      spot: The frame.
+      statement: The assignment, to a subscript.
+    """
     target = statement.targets[0]
     assert isinstance(target, ast.Subscript)
     source, tf = spot.source, alias(spot, "tensorflow")

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
-from pyfunc_debug.doctor.failures.reading.symbols import dtype_of, is_symbolic, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import dtype_of, is_symbolic, lookup, shape_of
 from pyfunc_debug.program.syntax import copied
 
 T = TypeVar("T")
@@ -178,6 +178,14 @@ def library(value: object, name: str) -> Any:
         return sys.modules.get("tensorflow")
     module = str(getattr(value, "__name__", "")) if type(value).__name__ in _LOADERS else ""
     return sys.modules.get(module) if module.partition(".")[0] in _LIBRARIES else None
+
+
+def computed(node: ast.expr, spot: Spot) -> Any:
+    """The value of a name, or of an expression of plain values; None of any other."""
+    given = given_names(node, spot, {})
+    with suppress(Exception):
+        return lookup(node, spot) if given is None else evaluated(node, given)
+    return None
 
 
 def _is_plain(value: Any) -> bool:

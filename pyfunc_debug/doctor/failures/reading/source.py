@@ -109,6 +109,13 @@ class Source:
         found = ast.get_source_segment("\n".join(self.lines), node) or ""
         return found if "\n" not in found else ast.unparse(node)
 
+    def augmented(self, statement: ast.AugAssign, left: str) -> str:
+        """What `k += x` computes, with another left side: `left + x`."""
+        sign = ast.unparse(ast.BinOp(ast.Name("k"), statement.op, ast.Name("k")))[1:-1].strip()
+        plain = isinstance(statement.value, (ast.Constant, ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+        value = self.text(statement.value)
+        return f"{left} {sign} {value if plain else f'({value})'}"
+
     def with_argument(self, call: ast.Call, argument: str) -> str:
         """A call with one argument more."""
         glue = ", " if call.args or call.keywords else ""
