@@ -4042,6 +4042,32 @@ def a_generator_for_several_epochs():
     model.fit(batches(), epochs=3, steps_per_epoch=2, verbose=0)
 
 
+@triggers("ran-out", says="A Python generator has one pass", pastes=True)
+def a_generator_that_counts_for_one_pass():
+    def batches():
+        i = 0
+        rows = []
+        while i < 4:
+            rows.append([i, i])
+            i = i + 1
+            yield np.ones((2, 2), np.float32) * i, np.ones((2, 1), np.float32)
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(batches(), epochs=3, steps_per_epoch=4, verbose=0)
+
+
+@triggers("ran-out", says="while True:", pastes=True)
+def a_generator_of_one_batch():
+    def batches(x, y):
+        yield x, y
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    given = batches(*ROWS)
+    model.fit(given, epochs=2, steps_per_epoch=3, verbose=0)
+
+
 @triggers("ran-out", says="validation_steps=4 batches each time, but the data ended after 3, 2 times", pastes=True)
 def fewer_batches_than_validation_steps():
     data = tf.data.Dataset.from_tensor_slices(ROWS).batch(2)

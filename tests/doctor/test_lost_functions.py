@@ -54,3 +54,42 @@ def test_a_saved_model_runs_with_the_function_that_is_made_again_under_its_name(
     out, said = ran(tmp_path, *RECORD, "load.py")
     assert "scores ['8.7', '16.7']" in out
     assert "[serialization]" not in out + said, "it is made for its name: nothing is told of that"
+
+
+BOTH = """
+import sys
+import numpy as np
+import tensorflow as tf
+def peak(x):
+    return np.percentile(x, 95, axis=-1).astype(np.float32)
+class Scorer(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32)])
+    def score(self, x):
+        return tf.ensure_shape(tf.NODE(peak, [x * 2.0], tf.float32), [None]) + 1.0
+if sys.argv[1] == "save":
+    tf.saved_model.save(Scorer(), "model")
+else:
+    model = tf.saved_model.load("model")
+    print("scores", model.score(tf.constant([[1.0, 2, 3, 4]])).numpy().round(1).astype("U4").tolist())
+"""
+
+
+def test_a_file_that_saves_and_loads_is_pasted_inside_its_branch_and_names_its_own_function(tmp_path):
+    program = tmp_path / "both.py"
+    program.write_text(BOTH.replace("NODE", "numpy_function"))
+    ran(tmp_path, "both.py", "save")
+    _, said = ran(tmp_path, *RECORD, "both.py", "load")
+    told = said[said.index("pyfunc-debug: both.py") :].split("\n\n")[0]
+    assert "line 10 makes a node of it" in " ".join(told.split())
+    assert apply(told, program)
+    assert "scores ['8.7']" in ran(tmp_path, "both.py", "load")[0]
+
+
+def test_a_py_function_is_not_registered_as_another_kind_and_no_name_is_pasted_that_is_not_there(tmp_path):
+    program = tmp_path / "both.py"
+    program.write_text(BOTH.replace("NODE", "py_function"))
+    ran(tmp_path, "both.py", "save")
+    _, said = ran(tmp_path, *RECORD, "both.py", "load")
+    told = said[said.index("pyfunc-debug: both.py") :].split("\n\n")[0]
+    assert "Where it is saved (line 10 here)" in " ".join(told.split())
+    assert not apply(told, program)

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import times
+from pyfunc_debug.doctor.endless_generators import for_ever, made_by
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding
 
 NAMES = ("ran-out",)
@@ -19,7 +19,6 @@ STEPS = {"one_step_on_iterator", "multi_step_on_iterator", "one_step_on_data", "
           "predict_function"}  # fmt: skip
 """What Keras traces to take a batch (keras/src/backend/tensorflow/trainer.py) and, in tf_keras, an epoch's step."""
 _WORDS = {"fit": ("steps_per_epoch", "validation_steps"), "evaluate": ("steps",), "predict": ("steps",)}
-_LONGEST = 12
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -127,14 +126,19 @@ def _finding(facts: Facts, file: str, call: ast.Call, word: str, given: ast.expr
     sure = len(set(counts)) == 1 and not any("steps_per_execution" in text for text in facts.code(file))
     number = f"{word}={pastes.text_of(facts, file, given)}"
     data, often = _data(call, word), f", {times(len(counts))}" if counts else " earlier"
+    used_up, also = "", [f"leave out {word}; then each epoch is one pass over the data"]
+    generator = made_by(facts.tree(file), data) if data is not None else None
+    if generator is not None:  # fewer steps would not do: its second pass has nothing, whatever their number
+        fix = for_ever(facts, file, generator) or f"let {generator.name} go on for ever: `while True:` around its lines"
+        used_up, also = f". A Python generator has one pass: {generator.name} is used up then", []
+    else:
+        fix = _fix(facts, file, data) or f"leave {word} out: each pass takes all that there is; or let the data repeat"
     return Finding(
         NAMES[0], "warning", None, (),
         f"{name} was asked for {number} batches each time, but the data ended"
         f"{f' after {counts[0]:,}' if sure else ''}{often}: Keras breaks the epoch off there (\"Your input "
-        "ran out of data\")",
-        _fix(facts, file, data) or f"leave {word} out: each pass takes all that there is; or let the data repeat",
-        file, call.lineno if data is None else data.lineno,
-        evidence=(f"also: leave out {word}; then each epoch is one pass over the data",),
+        f"ran out of data\"){used_up}",
+        fix, file, call.lineno if data is None else data.lineno, evidence=tuple(f"also: {one}" for one in also),
     )  # fmt: skip
 
 
@@ -146,7 +150,7 @@ def _data(call: ast.Call, word: str) -> ast.expr | None:
 
 
 def _fix(facts: Facts, file: str, data: ast.expr | None) -> str:
-    """`ds.repeat()` in the call; or the body of a Python generator in a loop without end."""
+    """`ds.repeat()` in the call."""
     tree = facts.tree(file)
     made: ast.expr | None = data
     if isinstance(data, ast.Name):
@@ -157,22 +161,7 @@ def _fix(facts: Facts, file: str, data: ast.expr | None) -> str:
         return ""
     functions = {one.name: one for one in pastes.walk(tree, ast.FunctionDef)}
     called = functions.get(ast.unparse(made.func)) if isinstance(made, ast.Call) else None
-    yields = called is not None and any(isinstance(one, ast.Yield) for one in code.own_nodes(called))
-    if called is not None and yields:
-        return _for_ever(facts, file, called)
     text = ast.unparse(called if called is not None else made)
     if not any(word in text for word in ("Dataset", ".batch(", ".prefetch(", ".map(")):
         return ""
     return pastes.written(pastes.replaced(facts, file, {data: f"{pastes.text_of(facts, file, data)}.repeat()"}))
-
-
-def _for_ever(facts: Facts, file: str, function: ast.FunctionDef) -> str:
-    """A generator's last loop inside `while True`: what stands before it is done once."""
-    loop = function.body[-1]
-    last = loop.end_lineno or loop.lineno
-    lines = facts.source(file)[loop.lineno - 1 : last]
-    if not isinstance(loop, ast.For) or len(lines) > _LONGEST:
-        return ""
-    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
-    new = (f"{indent}while True:", *(f"    {line}" if line.strip() else line for line in lines))
-    return pastes.written(Edit(file, loop.lineno, last, new))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
@@ -21,7 +20,7 @@ _NODE = re.compile(r"\{\{node ([^}]+)\}\}")
 _LOADS = ("load", "load_model", "import_graph_def", "import_meta_graph", "TFSMLayer")
 _OTHERS = ("np", "numpy", "json", "pickle", "yaml", "torch", "joblib", "toml")
 """Modules whose `load` is of something else."""
-_UNKNOWN = "body"
+_NODES = ("py_function", "numpy_function", "py_func")
 _MOST = 3
 """Inputs or results of a node that are written out."""
 
@@ -44,13 +43,18 @@ def explain(situation: Situation) -> Explanation | None:
     )
     return (
         _between(situation, spot, cause)
-        or _registered(situation, cause, token, number)
+        or (None if _eager(node) else _registered(situation, cause, token, number))
         or Explanation(
             RULE, spot.file, spot.line, cause, None,
-            "Where it is saved: write what it does with TensorFlow's ops and save again, or save up to its inputs, "
-            "return these, and call the Python function here on them.",
+            f"Where it is saved{_where(spot)}: write what it does with TensorFlow's ops and save again, or save up to "
+            "its inputs, return these, and call the Python function here on them.",
         )
     )  # fmt: skip
+
+
+def _eager(node: re.Match[str] | None) -> bool:
+    """Whether a node calls a py_function, by TensorFlow's name for it: its results are converted as it was made."""
+    return node is not None and node[1].rpartition("/")[2].startswith("EagerPyFunc")
 
 
 def _between(situation: Situation, spot: Spot, cause: str) -> Explanation | None:
@@ -71,10 +75,11 @@ def _between(situation: Situation, spot: Spot, cause: str) -> Explanation | None
     assert fetches is not None
     session, before = source.text(run.func), "" if fed is None else f", feed_dict={source.text(fed)}"
     function = _function(spot, len(given))
-    body = function or _UNKNOWN
+    if function is None:
+        return None
     one = len(given) == 1
     what = f'"{given[0]}"' if one else f"[{', '.join(f'{name!r}' for name in given)}]".replace("'", '"')
-    called = f"{body}({'given' if one else '*given'})"
+    called = f"{function}({'given' if one else '*given'})"
     into = {made[0]: called} if len(made) == 1 else {name: f"made[{place}]" for place, name in enumerate(made)}
     feeds = ", ".join(f'"{name}": {text}' for name, text in into.items())
     if isinstance(fed, ast.Dict):
@@ -87,9 +92,9 @@ def _between(situation: Situation, spot: Spot, cause: str) -> Explanation | None
     blanks = indent_of(source.lines[statement.lineno - 1])
     lines = [f"{blanks}given = {session}({what}{before})"]
     lines += [] if len(made) == 1 else [f"{blanks}made = {called}"]
-    advice = f"Fetch what the node was given, call the function here, and feed what it returns. {_who(function)}"
+    does = "Fetch what the node was given, call the function here, and feed what it returns."
     edit = Edit(spot.file, placed[0], placed[1], (*lines, placed[2]))
-    return Explanation(RULE, spot.file, spot.line, cause, edit, advice, "measured" if function is None else "likely")
+    return Explanation(RULE, spot.file, spot.line, cause, edit, f"{does} {_taken(spot, function)}", "likely")
 
 
 def _entries(text: str) -> list[str]:
@@ -100,9 +105,7 @@ def _entries(text: str) -> list[str]:
 
 def _registered(situation: Situation, cause: str, token: str, number: int) -> Explanation | None:
     """The function under the name that the file holds: names are given in the order in which they are asked for."""
-    kinds = situation.rows("SELECT kind FROM node WHERE token = ?", (token,))
-    later = situation.rows("SELECT 1 FROM node WHERE file IS NOT NULL")
-    if not kinds or kinds[0][0] == "py_function" or later:  # a py_function's results are converted as it was made
+    if situation.rows("SELECT 1 FROM node WHERE file IS NOT NULL"):
         return None
     for spot in reversed(situation.spots):
         loads = [
@@ -113,34 +116,52 @@ def _registered(situation: Situation, cause: str, token: str, number: int) -> Ex
         if statement is None or hasattr(statement, "body") or spot.source.function(statement.lineno) is not None:
             continue
         function, tf = _function(spot, None), alias(spot, "tensorflow")
+        if function is None:
+            return None
+        blanks = indent_of(spot.source.lines[statement.lineno - 1])
         count = "" if number == 0 else f"for _ in range({number + 1}): "
         lines = (
-            f"with {tf}.Graph().as_default():  # functions get the names pyfunc_0, pyfunc_1, ... as they are made",
-            f"    {count}{tf}.numpy_function({function or _UNKNOWN}, [0.0], {tf}.float32)  # {token}, as in the file",
+            f"{blanks}with {tf}.Graph().as_default():  # functions get their names, pyfunc_0 first, as they are made",
+            f"{blanks}    {count}{tf}.numpy_function({function}, [0.0], {tf}.float32)  # {token}, as in the file",
         )
         edit = Edit(spot.file, statement.lineno, statement.lineno - 1, lines)
         advice = (
-            f"Give the function that name before anything else makes one. {_who(function)} Where no Python runs, as in "
-            "a server, save again with TensorFlow's ops in its place."
+            f"Give the function that name before anything else makes one. {_taken(spot, function)} Where no Python "
+            "runs, as in a server, save again with TensorFlow's ops in its place."
         )
         return Explanation(RULE, spot.file, spot.line, cause, edit, advice, "likely")
     return None
 
 
-def _who(function: str | None) -> str:
-    if function is not None:
-        return f"{function} is taken for it: nothing else here calls it."
-    return f"{_UNKNOWN} is that function: import it from the program that saved the graph."
+def _taken(spot: Spot, function: str) -> str:
+    made = _bodies(spot)
+    why = f"line {made[0].lineno} makes a node of it" if made else "nothing else here calls it"
+    return f"{function} is taken for it: {why}."
 
 
 def _function(spot: Spot, count: int | None) -> str | None:
-    """The one function of the user's that nothing in the file calls, and that takes as many inputs; None for none."""
+    """The one function of the user's that makes a node in this file, or that nothing in it calls; None for none.
+
+    `count`: how many inputs it takes.
+    """
     read = {one.id for one in ast.walk(spot.source.tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
-    found: Sequence[str] = [
+    made = {body.id for one in _bodies(spot) if isinstance(body := argument(one, 0, "func"), ast.Name)}
+    found = [
         name for name, value in spot.module.items()
-        if name not in read and _of_user(value) and (count is None or _takes(value, count))
+        if (name in made if made else name not in read) and _of_user(value) and (count is None or _takes(value, count))
     ]  # fmt: skip
     return found[0] if len(found) == 1 else None
+
+
+def _bodies(spot: Spot) -> list[ast.Call]:
+    """The calls in a file that make a node of Python."""
+    return [one for one in calls(spot.source.tree) if dotted(one.func).rpartition(".")[2] in _NODES]
+
+
+def _where(spot: Spot) -> str:
+    """The line that makes the node, where the program that loads has it as well."""
+    made = _bodies(spot)
+    return f" (line {made[0].lineno} here)" if len(made) == 1 else ""
 
 
 def _of_user(value: Any) -> bool:
