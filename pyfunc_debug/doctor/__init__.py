@@ -12,6 +12,7 @@ from dataclasses import replace
 from pyfunc_debug.analysis.replicas import Replicas
 from pyfunc_debug.doctor import across, overlaps
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.imports import with_imports
 from pyfunc_debug.doctor.rules import Rule
 from pyfunc_debug.doctor.settings import Settings, settings
 from pyfunc_debug.doctor.silenced import Silenced
@@ -54,7 +55,7 @@ def examine(
     facts = Facts(reader, front)
     silenced = Silenced(facts)
     found = [
-        _of_stored(facts, finding)
+        with_imports(facts, _of_stored(facts, finding))
         for module in _rules()
         if any(map(wanted, module.NAMES))
         for finding in _check(module, facts)

@@ -45,13 +45,12 @@ def drawn(facts: Facts, file: str, owner: str, function: ast.FunctionDef, steps:
 
 def _fix(facts: Facts, file: str, draws: list[code.Write]) -> str:
     """The lines that draw in the graph, and where Python decides by what is drawn, what lets AutoGraph convert them."""
-    imported = _imported(facts, file)
     edits = [drawn_line(facts, file, one, autograph=False) for one in draws]
     if None not in edits:
-        return pastes.written(*edits, *imported)
+        return pastes.written(*edits)
     edits = [drawn_line(facts, file, one) for one in draws]
     if None not in edits:
-        return pastes.written(*edits, *_converted(facts, file, draws), *imported)
+        return pastes.written(*edits, *_converted(facts, file, draws))
     return run_eagerly(facts, file) or in_words(facts, file, draws[0], "in a callback, into a tf.Variable")
 
 
@@ -63,15 +62,3 @@ def _converted(facts: Facts, file: str, draws: list[code.Write]) -> list[Edit | 
         return [None]
     said = "# Keras itself does not convert an `if`"
     return [pastes.above(facts, file, line, f"@{tf}.function  {said}") for line in around]
-
-
-def _imported(facts: Facts, file: str) -> list[Edit | None]:
-    """The import of TensorFlow that a program of Keras' only has not; in a notebook another cell may have it."""
-    tree = facts.tree(file)
-    lines = [
-        one.lineno for one in getattr(tree, "body", ())
-        if isinstance(one, ast.Import) or (isinstance(one, ast.ImportFrom) and one.module != "__future__")
-    ]  # fmt: skip
-    if not file.endswith(".py") or not lines or pastes.module(facts, file, "tensorflow") is not None:
-        return []
-    return [Edit(file, lines[0], lines[0] - 1, ("import tensorflow as tf",))]

@@ -25,6 +25,10 @@ _BATCH = re.compile(r"PyDataset\.__getitem__\(\) must return a tuple or a dict.*
 _LISTS = re.compile(r"`output_signature` must contain objects .* but found <class 'list'>")
 _INPUTS = re.compile(r"expects (\d+) (?:named )?input\(s\).*?but it received (\d+) input tensors", re.DOTALL)
 _RANK = re.compile(r"the arrays must be at least rank 1\. Received: (\S+) of rank 0")
+_AXES = re.compile(
+    r"Expected shape \((?P<wanted>[^)]*)\), but input has incompatible shape \((?P<got>[^)]*)\)"
+    r"|expected (?:min_)?ndim=(?P<least>\d+), found ndim=(?P<found>\d+)"
+)
 _NONE = "None values not supported"
 _GROWS = ("append", "extend")
 _MOST = 3
@@ -289,6 +293,26 @@ def _numbers(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
     return _explained(maker, cause, pieces, f"Let it {maker.verb[:-1]} arrays with a first axis for the batch.")
 
 
+def _examples(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+    """Single examples: they have one axis less than the model's input, whose first is the batch's."""
+    said = _AXES.search(text)
+    if said is None:
+        return None
+    sizes, given = ([one.strip() for one in (said[name] or "").split(",") if one.strip()] for name in ("wanted", "got"))
+    wanted, got = len(sizes) or int(said["least"] or 0), len(given) or int(said["found"] or 0)
+    parts = [one for value in maker.values for one in _leaves(value)]
+    if wanted != got + 1 or not parts:
+        return None
+    np = alias(maker.spot, "numpy")
+    shown = f", [batch, {', '.join(sizes[1:])}]" if len(sizes) > 1 and "None" not in sizes[1:] else ""
+    cause = (
+        f"what {maker.name} {maker.verb} has {got} ax{'e' if got > 1 else 'i'}s, and the model's input {wanted}{shown}"
+        ": Keras takes the first axis for the batch. One example is a batch of one."
+    )
+    pieces = {one: f"{np}.expand_dims({maker.source.text(one)}, 0)" for one in parts}
+    return _explained(maker, cause, pieces, f"Let it {maker.verb[:-1]} batches: x[None] is one of one example.")
+
+
 def _leaves(value: ast.expr) -> list[ast.expr]:
     """The parts of a batch: of a tuple, and of dicts in it."""
     if isinstance(value, (ast.Tuple, ast.Dict)):
@@ -326,6 +350,7 @@ _CAUSES: tuple[tuple[re.Pattern[str], Callable[[_Maker, str, ast.Call], Explanat
     (_LISTS, _lists_inside),
     (_INPUTS, _side_by_side),
     (_RANK, _numbers),
+    (_AXES, _examples),
 )
 _AT_FIRST = (_list_of_generator, _lists_inside, _numbers)
 """What Keras says before it takes the first batch."""

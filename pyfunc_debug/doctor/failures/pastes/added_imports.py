@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from collections.abc import Collection, Sequence
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation
@@ -22,9 +23,8 @@ def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
         return explanation
     there = [spot for spot in situation.spots if spot.file == edit.file] or situation.spots
     missing = [
-        f"import {module} as {name}" for name, module in _MODULES.items()
-        if re.search(rf"(?<![\w.]){name}\.", "\n".join(edit.lines)) and not _bound(source, name, edit.first)
-        and not any(name in spot.module for spot in there)
+        f"import {_MODULES[name]} as {name}" for name in lacking(source, edit.first, edit.lines)
+        if not any(name in spot.module for spot in there)
     ]  # fmt: skip
     if not missing:
         return explanation
@@ -36,6 +36,28 @@ def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
     if _is_method(source, edit):  # a name of a class is none of its methods'
         lines = (edit.lines[0], *(f"{blanks}    {one}" for one in missing), *edit.lines[1:])
     return dataclasses.replace(explanation, edit=dataclasses.replace(edit, lines=lines))
+
+
+def lacking(source: Source, line: int, pasted: Sequence[str]) -> list[str]:
+    """Names of modules, `tf` and `np`, that pasted lines read and a file does not have at the line they go to."""
+    return [
+        name for name in _MODULES
+        if re.search(rf"(?<![\w.]){name}\.", "\n".join(pasted)) and not _bound(source, name, line)
+    ]  # fmt: skip
+
+
+def import_above(source: Source, file: str, names: Collection[str]) -> Edit | None:
+    """The imports of such modules above a file's first one; None where it has none, or is no file of its own.
+
+    In a notebook another cell may have them.
+    """
+    lines = [
+        one.lineno for one in source.tree.body
+        if isinstance(one, ast.Import) or (isinstance(one, ast.ImportFrom) and one.module != "__future__")
+    ]  # fmt: skip
+    if not names or not lines or not file.endswith(".py"):
+        return None
+    return Edit(file, lines[0], lines[0] - 1, tuple(f"import {_MODULES[name]} as {name}" for name in names))
 
 
 def _from_its_statement(source: Source, edit: Edit) -> Edit:

@@ -74,6 +74,16 @@ def places(fix: str) -> Iterator[tuple[str, int, int]]:
         yield file, int(first), added - (0 if above else int(last or first) + 1 - int(first))
 
 
+def pasted_lines(fix: str, file: str) -> dict[int, list[str]]:
+    """What the instructions of a fix put into a file, by the line that it goes to."""
+    parts = _PLACE.split(fix)[1:]
+    return {
+        int(first): new.strip("\n").split("\n")
+        for named, first, _, new in zip(*(parts[place::4] for place in range(4)))
+        if source_line(file, int(first)) == f"{named}:{first}"
+    }
+
+
 def applied(edits: Iterable[Edit], lines: Sequence[str]) -> list[str]:
     """Lines of a file with its edits made."""
     after = list(lines)

@@ -109,6 +109,13 @@ class Source:
         found = ast.get_source_segment("\n".join(self.lines), node) or ""
         return found if "\n" not in found else ast.unparse(node)
 
+    def text_with(self, node: ast.expr, pieces: Mapping[ast.expr, str]) -> str:
+        """A node's text with other text in the place of some expressions in it."""
+        lines, first = self.spliced(pieces, node.lineno, node.end_lineno or node.lineno), node.col_offset
+        left = len(self.lines[(node.end_lineno or node.lineno) - 1].encode()) - (node.end_col_offset or 0)
+        text = _joined(list(lines)).encode()
+        return text[first : len(text) - left].decode()
+
     def augmented(self, statement: ast.AugAssign, left: str) -> str:
         """What `k += x` computes, with another left side: `left + x`."""
         sign = ast.unparse(ast.BinOp(ast.Name("k"), statement.op, ast.Name("k")))[1:-1].strip()
