@@ -33,6 +33,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     text_arguments,
     unbatched,
     unknown_length,
+    used_iterators,
     windows,
 )
 from pyfunc_debug.doctor.failures.gradients import (
@@ -189,6 +190,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     batches.explain,
     stacked.explain,
     exhausted.explain,
+    used_iterators.explain,
     unknown_length.explain,
     unbatched.explain,
     unbatched.one_example,

@@ -37,6 +37,10 @@ _FUNCTION = re.compile(r"tensorflow[/\\]python[/\\]eager[/\\]polymorphic_functio
 _KERAS = re.compile(r"[/\\](?:tf_)?keras[/\\]")
 
 
+STOPPED = "generator raised StopIteration"
+"""What Python says where `next(...)` inside a generator found no more."""
+
+
 @dataclass(frozen=True)
 class Spot:
     """One of the user's frames, in their own file.
@@ -153,7 +157,7 @@ def _original(error: BaseException) -> BaseException | None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception, and the one that AutoGraph or Keras repeated in it; outermost first."""
+    """The exception, and the one that AutoGraph, Keras or Python repeated in it; outermost first."""
     for _ in range(_DEEPEST):
         yield error
         inner = error.__cause__ or error.__context__
@@ -164,7 +168,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _repeats(outer: BaseException, inner: BaseException) -> bool:
     said, before = str(outer), _message(inner)
-    if said.startswith("in user code"):
+    if said.startswith("in user code") or (said == STOPPED and isinstance(inner, StopIteration)):
         return True
     if _LAMBDA in said:  # what failed in a Lambda as Keras asked for its shape, if not that this is unknown
         return _LAMBDA in before or not _NO_SHAPE.search(before)
