@@ -56,7 +56,7 @@ class MappedGradients:
                 self._observer.trouble("looking at a vectorized_map", trouble)
             return found
 
-        return pfor
+        return private.as_it_is(pfor)
 
     def loop_gradient(self, original: Any) -> Any:
         """The replacement of the gradient of a loop in a graph."""

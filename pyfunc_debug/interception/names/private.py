@@ -11,9 +11,11 @@ import os
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pyfunc_debug.interception.tokens import MARK
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # -- attributes that are replaced while on (patches.py) ---------------------------------------------------------------
 
@@ -49,6 +51,15 @@ ITERATOR_LOOP, DISTRIBUTED_LOOP = "_tf_iterator_for_stmt", "_tf_distributed_iter
 """In autograph.operators.control_flow: statements that become part of a graph, and a loop that does not."""
 IF_EXPRESSION, LAZY_AND, LAZY_OR = "_tf_if_exp", "_tf_lazy_and", "_tf_lazy_or"
 """In autograph.operators.conditional_expressions and logical."""
+
+# -- AutoGraph (autograph/impl/api.py) --------------------------------------------------------------------------------
+
+
+def as_it_is(function: _Function) -> _Function:
+    """Marks a function of ours that code which AutoGraph converted may call: it runs, as TensorFlow's own, as it is."""
+    vars(function)["autograph_info__"] = {}
+    return function
+
 
 # -- the registry (script_ops.py) -------------------------------------------------------------------------------------
 

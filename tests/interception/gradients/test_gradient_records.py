@@ -1,5 +1,6 @@
 """What a recording knows of gradients: whose tape, how often, dy and dx by name, and what the doctor says of them."""
 
+import logging
 import threading
 from pathlib import Path
 
@@ -371,3 +372,23 @@ def test_check_gradient_says_why_it_cannot(tf, tmp_path):
         derivative(tf, node(tf))
     with pytest.raises(pfd.NotKeptError, match="values='full'"):
         without.call(1).check_gradient()
+
+
+def test_autograph_says_nothing_of_an_eager_jacobian():
+    """It converts the function of TensorFlow's that calls ours, and takes ours as it takes TensorFlow's."""
+    import tensorflow as tf
+
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    tf.get_logger().addHandler(handler)
+    x = tf.Variable([1.0, 2.0])
+    try:
+        with pfd.record():
+            with tf.GradientTape() as tape:
+                y = x * x
+            found = tape.jacobian(y, x)
+    finally:
+        tf.get_logger().removeHandler(handler)
+    assert found.numpy().tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    assert said == []
