@@ -1002,3 +1002,25 @@ def a_count_of_a_layer_that_its_input_is_multiplied_by():
     model = keras.Sequential([keras.layers.Input((2,)), Counter(), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(np.ones((8, 2)), np.ones((8, 1)), epochs=2, batch_size=2, verbose=0)
+
+
+@triggers("trace-only", says="and not in each of its 4 steps", pastes=True)
+def predictions_of_each_validation_kept_in_lists():
+    class Keeping(keras.Model):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.val_gt = []
+            self.val_pred = []
+
+        def test_step(self, data):
+            x, y = data
+            y_pred = self(x, training=False)
+            self.val_gt.append(y)
+            self.val_pred.append(y_pred)
+            return {"seen": tf.reduce_sum(y_pred)}
+
+    inputs = keras.Input((3,))
+    model = Keeping(inputs, keras.layers.Dense(1)(inputs))
+    model.compile("sgd", "mse")
+    x, y = np.ones((16, 3), np.float32), np.ones((16, 1), np.float32)
+    model.fit(x, y, validation_data=(x[:4], y[:4]), batch_size=2, epochs=2, verbose=0)

@@ -15,10 +15,12 @@ from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.kept_tensors import kept_tensors
 from pyfunc_debug.doctor.keras_draws import drawn
 from pyfunc_debug.doctor.rules.ran_out import STEPS
+from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 
 NAMES = ("trace-only",)
 _METHODS = {"call", "update_state", "train_step", "test_step"}
+_OF_ONE_KIND = {"train_step", "test_step"}
 _BASES = ("Layer", "Model", "Loss", "Metric")
 _PREDICTS = {"one_step_on_data_distributed", "multi_step_on_data"}
 """What Keras traces for `predict`: of layers and models their `call`, without the loss and the metrics."""
@@ -37,15 +39,18 @@ def _of_steps(facts: Facts, numbers: list[int], predicts: bool, told: set[int]) 
     """Findings of the functions that some graphs of Keras' ran, once each; adds their lines to `told`."""
     marks = ", ".join("?" * len(numbers))
     sites = facts.reader.rows(
-        "SELECT s.frames, count(*), count(DISTINCT r.trace) FROM run r JOIN stack s ON s.id = r.site "
-        f"WHERE r.kind = 'forward' AND r.function IN ({marks}) GROUP BY s.frames", numbers,
+        "SELECT s.frames, count(*) FROM run r JOIN stack s ON s.id = r.site WHERE r.kind = 'forward' "
+        f"AND r.function IN ({marks}) GROUP BY s.frames, r.trace ORDER BY r.trace", numbers,
     ) if numbers else []  # fmt: skip
-    steps: dict[tuple[str, int], int] = {}
-    for frames, count, traces in sites:
-        if count > 2 * traces:
+    counts: dict[str, list[int]] = {}
+    for frames, count in sites:
+        counts.setdefault(frames, []).append(count)  # of each trace
+    steps: dict[tuple[str, int], list[int]] = {}
+    for frames, several in counts.items():
+        if sum(several) > 2 * len(several):
             file, line, *_ = json.loads(frames)[-1]
-            steps[file, line] = steps.get((file, line), 0) + count
-    for (file, line), count in steps.items():
+            steps.setdefault((file, line), []).extend(several)
+    for (file, line), several in steps.items():
         tree = facts.tree(file)
         if tree is None or any("run_eagerly" in text or "functions_eagerly" in text for text in facts.code(file)):
             continue
@@ -53,10 +58,18 @@ def _of_steps(facts: Facts, numbers: list[int], predicts: bool, told: set[int]) 
         for owner, function, around in _traced(scopes):
             if function.lineno not in told and (not predicts or _predicts(tree, function)):
                 told.add(function.lineno)
+                count = _count(several, function.name)
                 found = list(_changes(facts, file, [*scopes, *around], owner, function, count))
                 if not found and function.name == "update_state":
                     found = list(kept_tensors(facts, file, owner, function, count))
                 yield from found or drawn(facts, file, owner, function, count)
+
+
+def _count(steps: list[int], method: str) -> int:
+    """The steps that ran a method, of the steps of each trace: `fit` traces its training first, then its validation."""
+    if len(steps) < 2 or method not in _OF_ONE_KIND:
+        return sum(steps)
+    return steps[0] if method == "train_step" else sum(steps[1:])
 
 
 def _predicts(tree: ast.Module, function: ast.FunctionDef) -> bool:
@@ -116,22 +129,29 @@ def _own(scope: Any) -> Iterator[ast.AST]:
 def _changes(
     facts: Facts, file: str, scopes: list[Any], owner: str, function: ast.FunctionDef, steps: int
 ) -> Iterator[Finding]:
-    for write in code.state_writes(function):
-        made = _made(facts, file, scopes, function, write.target)
-        if made is None:
-            continue
-        counted = "=" in write.text
-        if not (code.is_number(made) if counted else _is_empty(made)):
-            continue
-        yield Finding(
-            "trace-only", "warning", None, (),
-            f"line {write.line} of {owner} changes Python's {write.target!r}. Keras runs its steps in a graph: the "
-            f"line ran while Keras traced them, and not in each of its {steps:,} steps",
-            _counted(facts, file, function, write, made) if counted else _kept(facts, file, function, write),
-            file, write.line, evidence=(f"line {write.line}: {write.text}", *_deciding(facts, file, function, write)),
-            confidence="likely",
-        )  # fmt: skip
+    found = [
+        (write, made) for write in code.state_writes(function)
+        if (made := _made(facts, file, scopes, function, write.target)) is not None
+        and (code.is_number(made) if "=" in write.text else _is_empty(made))
+    ]  # fmt: skip
+    if not found:
         return
+    write, made = found[0]
+    counted = "=" in write.text
+    others = [] if counted else [one for one, _ in found[1:] if "=" not in one.text and one.line != write.line]
+    writes = [write, *others]
+    lines, targets = (list(dict.fromkeys(getattr(one, name) for one in writes)) for name in ("line", "target"))
+    several = len(lines) > 1
+    yield Finding(
+        "trace-only", "warning", None, (),
+        f"line{'s' * several} {listed(lines)} of {owner} change{'s' * (not several)} Python's "
+        f"{' and '.join(map(repr, targets))}. Keras runs its steps in a graph: the line{'s' * several} ran while Keras "
+        f"traced them, and not in each of its {steps:,} steps",
+        _counted(facts, file, function, write, made) if counted else _kept(facts, file, function, writes),
+        file, write.line,
+        evidence=(*(f"line {one.line}: {one.text}" for one in writes), *_deciding(facts, file, function, write)),
+        confidence="likely",
+    )  # fmt: skip
 
 
 def _made(facts: Facts, file: str, scopes: list[Any], function: ast.FunctionDef, name: str) -> ast.expr | None:
@@ -203,14 +223,17 @@ def _asked(function: ast.FunctionDef, target: str, kinds: Any) -> list[Any]:
     ]  # fmt: skip
 
 
-def _kept(facts: Facts, file: str, function: Definition, write: code.Write) -> str:
-    """The change in a py_function, which is given the function's own values that it needs."""
+def _kept(facts: Facts, file: str, function: Definition, writes: list[code.Write]) -> str:
+    """The changes in py_functions, which are given the function's own values that they need."""
     tf = pastes.module(facts, file, "tensorflow") or "tf"
-    call = next((one for one in pastes.around(facts.tree(file), write.line, ast.Call)
-                 if ast.unparse(one) == write.text), None)  # fmt: skip
-    if call is None:
-        return ""
-    own = [one for argument in call.args for one in names(argument) if one in code.local_names(function)]
-    given = ", ".join(one for one in dict.fromkeys(own) if one != "self")
-    new = f"{tf}.py_function(lambda{' ' * bool(given)}{given}: {pastes.text_of(facts, file, call)}, [{given}], [])"
-    return pastes.written(pastes.replaced(facts, file, {call: new})) or new
+    pieces: dict[ast.expr, str] = {}
+    for write in writes:
+        call = next((one for one in pastes.around(facts.tree(file), write.line, ast.Call)
+                     if ast.unparse(one) == write.text), None)  # fmt: skip
+        if call is None:
+            return ""
+        own = [one for argument in call.args for one in names(argument) if one in code.local_names(function)]
+        given = ", ".join(one for one in dict.fromkeys(own) if one != "self")
+        text = pastes.text_of(facts, file, call)
+        pieces[call] = f"{tf}.py_function(lambda{' ' * bool(given)}{given}: {text}, [{given}], [])"
+    return pastes.all_replaced(facts, file, pieces) or next(iter(pieces.values()))
