@@ -168,6 +168,15 @@ class Facts:
 
     # -- the user's program -------------------------------------------------------------------------------------------
 
+    @cached_property
+    def generators(self) -> dict[int, tuple[Node, Node]]:
+        """The user's generators in datasets: the node of its elements, and that which begins a pass with `args`."""
+        begin = {node.stack[-1:]: node for node in self.nodes.values() if node.body.endswith("get_next_id")}
+        return {
+            node.id: (node, begin[node.stack[-1:]]) for node in self.nodes.values()
+            if node.file in self.files and node.stack[-1:] in begin and node.origin != "user"
+        }  # fmt: skip
+
     def site(self, node: int | None) -> Frame | None:
         """The user's innermost line that made a node; None if it is not known."""
         known = self.nodes.get(node) if node is not None else None

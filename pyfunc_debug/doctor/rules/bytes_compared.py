@@ -29,72 +29,120 @@ class _Compared:
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a body."""
-    groups = [(group, function) for group in facts.lines if (function := _may_compare(facts, group[0])) is not None]
-    wanted = ", ".join(str(group[0].id) for group, _ in groups)
-    rows = facts.reader.rows(
-        "SELECT c.node, v.path, max(v.shape <> '[]'), min(c.id) FROM value v JOIN call c ON c.id = v.call WHERE c.node "
-        f"IN ({wanted}) AND c.kind = 'forward' AND v.role = 'input' AND v.dtype = 'string' "
-        "GROUP BY c.node, v.path ORDER BY c.node, v.position"
-    ) if groups else []  # fmt: skip
-    given: dict[int, dict[str, bool]] = {}
-    first: dict[int, int] = {}
-    for node, path, array, call in rows:
-        given.setdefault(node, {})[path] = bool(array)
-        first.setdefault(node, call)
+    """One finding a body or generator."""
+    every = [(group[0], group[0].id, facts.calls_of(group).count) for group in facts.lines]
+    every += [(node, start.id, facts.calls(start.id).count) for node, start in facts.generators.values()]
+    asked = [(*one, function) for one in every if (function := _may_compare(facts, one[0])) is not None]
+    given = _texts_given(facts, [source for _, source, _, _ in asked])
     seen: set[tuple[str | None, int]] = set()
-    for group, function in groups:
-        strings = given.get(group[0].id)
-        if strings is None:
-            continue
-        eager = group[0].kind == "py_function"
-        for one in _compared(function, strings, eager, facts.tree(group[0].file)):
-            if (group[0].file, one.node.lineno) in seen:
+    for node, source, count, function in asked:
+        strings, first = given.get(source, ({}, 0))
+        if source != node.id:  # `args` go to a generator's parameters by position
+            names = code.parameters(function)
+            places = {f"args[{place}]": name for place, name in enumerate(names[names[:1] == ["self"] :])}
+            strings = {places[path]: array for path, array in strings.items() if path in places}
+        for one in _compared(function, strings, _is_eager(node), facts.tree(node.file)):
+            if (node.file, one.node.lineno) in seen:
                 continue
-            seen.add((group[0].file, one.node.lineno))
-            yield _finding(facts, group[0], function, one, strings, first[group[0].id], facts.calls_of(group).count)
+            seen.add((node.file, one.node.lineno))
+            yield _finding(facts, node, function, one, strings, first, count if source == node.id else None)
             break
 
 
+def _texts_given(facts: Facts, nodes: list[int]) -> dict[int, tuple[dict[str, bool], int]]:
+    """Of nodes that were given strings, each of these and whether it is an array; and the first call."""
+    rows = facts.reader.rows(
+        "SELECT c.node, v.path, max(v.shape <> '[]'), min(c.id) FROM value v JOIN call c ON c.id = v.call WHERE c.node "
+        f"IN ({', '.join(map(str, nodes))}) AND c.kind = 'forward' AND v.role = 'input' AND v.dtype = 'string' "
+        "GROUP BY c.node, v.path ORDER BY c.node, v.position"
+    ) if nodes else []  # fmt: skip
+    found: dict[int, tuple[dict[str, bool], int]] = {}
+    for node, path, array, call in rows:
+        found.setdefault(node, ({}, call))[0][path] = bool(array)
+    return found
+
+
 def _may_compare(facts: Facts, node: Node) -> Definition | None:
-    """The function of a node where it compares or looks up anything: of most, no value needs to be read."""
-    function = facts.function(node)
-    asks = function is not None and any(
+    """The function of a node where it, or one that it calls, compares or looks up anything: of most, none does."""
+    function, tree = facts.function(node), facts.tree(node.file)
+    if function is None:
+        return None
+    helpers = [one for part in code.own_nodes(function) if (one := _helper(part, tree)) is not None]
+    asks = any(
         isinstance(part, ast.Compare) or (isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
-        and part.func.attr == "get") for part in code.own_nodes(function)
+        and part.func.attr == "get") for one in (function, *helpers) for part in code.own_nodes(one)
     )  # fmt: skip
     return function if asks else None
 
 
+def _helper(node: ast.AST, tree: ast.Module | None) -> ast.FunctionDef | None:
+    """The one function of the file that a call is of."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return None
+    found = [one for one in pastes.walk(tree, ast.FunctionDef) if one.name == ast.unparse(node.func)]
+    return found[0] if len(found) == 1 else None
+
+
 def _finding(
-    facts: Facts, node: Node, function: Definition, one: _Compared, strings: dict[str, bool], call: int, calls: int
-) -> Finding:
+    facts: Facts, node: Node, function: Definition, one: _Compared, strings: dict[str, bool], call: int,
+    calls: int | None,
+) -> Finding:  # fmt: skip
     text = pastes.text_of(facts, node.file, one.node)
     edit = ""
-    if any(isinstance(part, ast.Constant) and isinstance(part.value, bytes) for part in ast.walk(function)):
+    array, eager = strings[one.root], _is_eager(node)
+    if _takes_bytes(function) or (array and eager):
         edit = pastes.written(pastes.replaced(facts, node.file, {
             one.side: f"{pastes.text_of(facts, node.file, one.side)}.decode()"
         }))  # fmt: skip
-    elif node.kind == "py_function":
+    elif eager:
         edit = pastes.all_replaced(facts, node.file, {
             part: f"{pastes.text_of(facts, node.file, part)}.decode()"
             for part in code.own_nodes(function)
             if isinstance(part, ast.Call) and ast.unparse(part) == f"{one.root}.numpy()"
         })  # fmt: skip
     elif (line := pastes.beginning(function)) is not None:
-        new = f"[one.decode() for one in {one.root}]" if strings[one.root] else f"{one.root}.decode()"
+        new = f"[one.decode() for one in {one.root}]" if array else f"{one.root}.decode()"
+        tree = facts.tree(node.file)
+        if any(_helper(part, tree) is function for part in pastes.walk(tree, ast.Call)):  # there it may get text
+            new += f" if isinstance({one.root}{'[0]' * array}, bytes) else {one.root}"
         edit = pastes.written(pastes.above(facts, node.file, line, f"{one.root} = {new}"))
+    of = f"in {facts.name(node)}: from_generator gives a generator the strings of its args"
+    if calls is not None:
+        of = f"({calls:,} call{'s' if calls != 1 else ''} of {facts.name(node)}): a body gets its strings"
     return Finding(
         "bytes-compared", "warning", node.id, (call,),
-        f"`{text}` {one.outcome} ({calls:,} call{'s' if calls != 1 else ''} of {facts.name(node)}): a body gets "
-        "its strings as bytes, and b'text' never equals 'text'",
+        f"`{text}` {one.outcome} {of} as bytes, and b'text' never equals 'text'",
         edit or f"{one.root}.decode()  # once, before it is compared",
         node.file, one.node.lineno, evidence=(f"call #{call}: {facts.inputs(call)}",),
     )  # fmt: skip
 
 
-def _compared(function: Definition, strings: dict[str, bool], eager: bool, tree: ast.Module | None) -> list[_Compared]:
-    """Comparisons of a value that comes from such an input with text that is written in the program."""
+def _is_eager(node: Node) -> bool:
+    """Whether a body gets tensors; a generator never does, whatever its node is."""
+    return node.kind == "py_function" and node.origin == "user"
+
+
+def _takes_bytes(function: Definition) -> bool:
+    """Whether a function works with bytes, too: then its parameters have to stay what they are."""
+    return any(
+        (isinstance(part, ast.Constant) and isinstance(part.value, bytes))
+        or (isinstance(part, ast.Attribute) and part.attr == "decode")
+        for part in ast.walk(function)
+    )
+
+
+def _compared(
+    function: Definition, strings: dict[str, bool], eager: bool, tree: ast.Module | None, depth: int = 2
+) -> list[_Compared]:
+    """Comparisons of a value that comes from such an input with text that is written in the program.
+
+    Args:
+      function: A body, a generator, or a function that it calls.
+      strings: Its parameters that are bytes, or tensors of them.
+      eager: Whether they are tensors.
+      tree: The file.
+      depth: How far functions of the file are followed.
+    """
     roots = {name: name for name in strings if name in code.parameters(function) and not eager}
     found: list[_Compared] = []
 
@@ -118,38 +166,48 @@ def _compared(function: Definition, strings: dict[str, bool], eager: bool, tree:
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             left, right, op = node.left, node.comparators[0], node.ops[0]
             if isinstance(op, (ast.In, ast.NotIn)):
-                side, own, hit = (
-                    left,
-                    root(left),
-                    isinstance(right, (ast.List, ast.Tuple, ast.Set)) and _texts(right.elts),
-                )
+                side, own, hit = left, root(left), _are_texts(right, tree)
             else:
                 side = left if root(left) else right
                 own = root(side)
                 hit = isinstance(op, (ast.Eq, ast.NotEq)) and _texts([right if root(left) else left])
             if own is not None and hit:
                 found.append(_Compared(node, side, own, f"is always {isinstance(op, (ast.NotEq, ast.NotIn))}"))
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "get"
-            and node.args
-        ):
+        if not isinstance(node, ast.Call):
+            return
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
             own = root(node.args[0])
-            if own is not None and _keys_are_texts(node.func.value, tree):
+            if own is not None and _are_texts(node.func.value, tree, tables=True):
                 found.append(_Compared(node, node.args[0], own, "never finds anything"))
+        helper = _helper(node, tree) if depth else None
+        if helper is None or helper is function:
+            return
+        for name, given in zip(code.parameters(helper), node.args):
+            own = root(given)
+            inside = _compared(helper, {name: False}, False, tree, depth - 1) if own is not None else []
+            found.extend(_Compared(one.node, given, own, one.outcome) for one in inside if own is not None)
+
+    def bind(target: ast.expr, source: ast.AST | None) -> None:
+        called = ast.unparse(source.func) if isinstance(source, ast.Call) else ""
+        if isinstance(source, ast.Call) and isinstance(target, ast.Tuple) and called in ("zip", "enumerate"):
+            for part, given in zip(target.elts[called == "enumerate" :], source.args):
+                bind(part, given)
+            return
+        own = root(source)
+        for name in (part.id for part in ast.walk(target) if isinstance(part, ast.Name)):
+            if own is None:
+                roots.pop(name, None)
+            else:
+                roots[name] = own
 
     for node in code.own_nodes(function):
+        for one in getattr(node, "generators", ()):  # of a comprehension
+            bind(one.target, one.iter)
         look(node)
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.For) else []
-        source = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
-        for target in targets:
-            for name in (part.id for part in ast.walk(target) if isinstance(part, ast.Name)):
-                own = root(source)
-                if own is None:
-                    roots.pop(name, None)
-                else:
-                    roots[name] = own
+        if isinstance(node, ast.For):
+            bind(node.target, node.iter)
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            bind(target, node.value)  # type: ignore[attr-defined]  # it is an Assign
     return found
 
 
@@ -157,10 +215,40 @@ def _texts(nodes: list[ast.expr]) -> bool:
     return bool(nodes) and all(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in nodes)
 
 
-def _keys_are_texts(owner: ast.expr, tree: ast.Module | None) -> bool:
-    """Whether a name is given one dict, whose keys are written as text."""
-    made = [
-        one.value for one in pastes.walk(tree, ast.Assign)
-        if [ast.unparse(target) for target in one.targets] == [ast.unparse(owner)]
-    ]  # fmt: skip
-    return len(made) == 1 and isinstance(made[0], ast.Dict) and _texts([one for one in made[0].keys if one is not None])
+def _are_texts(node: ast.expr | None, tree: ast.Module | None, tables: bool = False) -> bool:
+    """Whether it is a list of texts, or a dict with such keys, which the file writes out.
+
+    Args:
+      node: The expression, or a name that is given such a one once.
+      tree: The file.
+      tables: Whether only a dict counts.
+    """
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        made = [
+            one.value for one in pastes.walk(tree, ast.Assign)
+            if [ast.unparse(target) for target in one.targets] == [ast.unparse(node)]
+        ]  # fmt: skip
+        return len(made) == 1 and not isinstance(made[0], ast.Name) and _are_texts(made[0], tree, tables)
+    if isinstance(node, ast.Dict):
+        return _texts([one for one in node.keys if one is not None])
+    if isinstance(node, ast.DictComp):
+        return _is_one_of_texts(node.key, node.generators[0], tree)
+    called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    if called == "dict" and isinstance(given, ast.Call) and ast.unparse(given.func) == "zip" and given.args:
+        return _are_texts(given.args[0], tree)
+    if tables:
+        return False
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return _texts(node.elts)
+    return called in ("sorted", "list", "tuple", "set") and _are_texts(given, tree)
+
+
+def _is_one_of_texts(key: ast.expr, part: ast.comprehension, tree: ast.Module | None) -> bool:
+    """Whether the key of a dict is what a comprehension takes from texts, `for i, name in enumerate(names)`."""
+    target, source = part.target, part.iter
+    if isinstance(source, ast.Call) and ast.unparse(source.func) in ("enumerate", "zip") and source.args:
+        first = ast.unparse(source.func) == "enumerate"
+        target = target.elts[first] if isinstance(target, ast.Tuple) and len(target.elts) > first else target
+        source = source.args[0]
+    return ast.unparse(key) == ast.unparse(target) and _are_texts(source, tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import indent_of
@@ -13,8 +13,6 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("epoch-end",)
 _METHOD = "on_epoch_end"
-_STARTS = "get_next_id"
-"""The function of TensorFlow's that a dataset of a generator calls once a pass."""
 _COMPARED = 5_000
 """How many elements are compared."""
 
@@ -27,17 +25,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         for one in pastes.walk(facts.tree(file), ast.ClassDef)
         if _method(one, _METHOD) is not None and not any(ast.unparse(base).endswith("Callback") for base in one.bases)
     }
-    called = (call for file in facts.files if owners for call in pastes.walk(facts.tree(file), ast.Call))
-    if not owners or any(
-        isinstance(one.func, ast.Attribute) and one.func.attr == _METHOD and ast.unparse(one.func.value) != "super()"
-        for one in called
-    ):
+    if not owners or any(_is_called(facts.tree(file)) for file in facts.files):
         return
-    starts = {node.stack[-1:]: node for node in facts.nodes.values() if node.body.endswith(_STARTS)}
-    for node in facts.nodes.values():
-        start = starts.get(node.stack[-1:])
-        function = facts.function(node) if node.file in facts.files and start is not node else None
-        if start is None or function is None or facts.calls(start.id).count < 2:
+    for node, start in facts.generators.values():
+        function = facts.function(node)
+        if function is None or facts.calls(start.id).count < 2:
             continue
         found = _read(facts, node, function, owners)
         passes = _alike(facts, node) if found is not None else 0
@@ -45,27 +37,41 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         name, owner = found
         file, method = owners[owner][0], _method(owners[owner][1], _METHOD)
+        who = facts.name(node)
+        who = getattr(function, "name", who) if who == owner else who  # an object that is called
         reads = f"is a method of {owner}" if name == "self" else f"reads {name}, an object of {owner}"
         where, defined = node.stack[-1], facts.source_line(file, method.lineno if method is not None else None)
         yield Finding(
             "epoch-end", "warning", node.id, (),
-            f"{facts.name(node)} {reads}, which has an {_METHOD} ({defined}). Only Keras calls that, for a sequence "
+            f"{who} {reads}, which has an {_METHOD} ({defined}). Only Keras calls that, for a sequence "
             f"that is given to fit itself: from_generator does not, and its {passes:,} passes gave the same elements "
             "in the same order",
-            _fix(node, function, name, facts) or f"{name}.{_METHOD}()  # at the end of {facts.name(node)}",
+            _fix(node, function, name, facts) or f"{name}.{_METHOD}()  # at the end of {who}",
             node.file, node.line,
             evidence=(f"made a dataset at {facts.source_line(where.file, where.line)}",),
         )  # fmt: skip
 
 
+def _is_called(tree: ast.AST | None) -> bool:
+    """Whether a file calls the method, but where an object is made: no epoch ends there."""
+    made = {
+        id(part) for one in pastes.walk(tree, ast.FunctionDef) if one.name == "__init__" for part in ast.walk(one)
+    }  # fmt: skip
+    return any(
+        isinstance(one.func, ast.Attribute) and one.func.attr == _METHOD and id(one) not in made
+        and ast.unparse(one.func.value) != "super()" for one in pastes.walk(tree, ast.Call)
+    )  # fmt: skip
+
+
 def _read(
     facts: Facts, node: Node, function: Definition, owners: dict[str, tuple[str, ast.ClassDef]]
 ) -> tuple[str, str] | None:
-    """The name of the object that a generator takes its elements from by index, and its class."""
-    names = list(dict.fromkeys(
-        ast.unparse(one.value) for one in ast.walk(function)
-        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Load) and isinstance(one.value, ast.Name)
-    ))  # fmt: skip
+    """The name of the object that a generator takes its elements from, and its class."""
+    given = [function.body] if isinstance(function, ast.Lambda) else []
+    given += [one.value for one in ast.walk(function) if _takes_item(one)]  # type: ignore[attr-defined]
+    given += [one.iter for one in ast.walk(function) if isinstance(one, (ast.For, ast.comprehension))]
+    iters = [one.args[0] for one in given if isinstance(one, ast.Call) and ast.unparse(one.func) == "iter" and one.args]
+    names = list(dict.fromkeys(one.id for one in (*given, *iters) if isinstance(one, ast.Name)))
     holders = pastes.around(facts.tree(node.file), function.lineno, ast.ClassDef)
     if "self" in names and holders and holders[-1].name in owners:
         return None if _is_off(holders[-1], None) else ("self", holders[-1].name)
@@ -77,6 +83,12 @@ def _read(
                 return None
             return ast.unparse(one.targets[0]), owner
     return None
+
+
+def _takes_item(node: ast.AST) -> bool:
+    """Whether it is `gen[i]`, or the `gen.__getitem__` of a call."""
+    item = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+    return item or (isinstance(node, ast.Attribute) and node.attr == "__getitem__")
 
 
 def _is_off(owner: ast.ClassDef, made: ast.Call | None) -> bool:
@@ -117,13 +129,33 @@ def _alike(facts: Facts, node: Node) -> int:
 
 
 def _fix(node: Node, function: Definition, name: str, facts: Facts) -> str:
-    """The call behind the loop that is all that the generator ends with."""
-    last = function.body[-1] if isinstance(function, ast.FunctionDef) else None
+    """The call behind the loop that is all that the generator ends with; a lambda becomes such a generator."""
+    if isinstance(function, ast.Lambda):
+        return _as_function(node, function, name, facts)
+    last = function.body[-1]
     lines = facts.source(node.file)
     if not isinstance(last, ast.For) or last.orelse or node.file is None:
         return ""
     line, indent = (last.end_lineno or last.lineno) + 1, indent_of(lines[last.lineno - 1])
     return pastes.written(Edit(node.file, line, line - 1, (f"{indent}{name}.{_METHOD}()",))) if lines[line:] else ""
+
+
+def _as_function(node: Node, function: ast.Lambda, name: str, facts: Facts) -> str:
+    """A generator above the statement with a lambda: it gives what the lambda's value does, and ends the epoch."""
+    own = pastes.source(facts, node.file)
+    statement = own.statement(function.lineno)
+    taken = {one.name for one in pastes.walk(own.tree, ast.FunctionDef)} | code.stored_names(own.tree)
+    called = next(one for one in ("elements", "each_element", "one_pass") if one not in taken or one == "one_pass")
+    if statement is None or hasattr(statement, "body") or function.args.args:
+        return ""
+    value = function.body
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "iter" and len(value.args) == 1:
+        value = value.args[0]
+    lines = f"def {called}():", f"    yield from {own.text(value)}", f"    {name}.{_METHOD}()"
+    edits = pastes.above(facts, node.file, statement.lineno, *lines), pastes.replaced(
+        facts, node.file, {function: called}
+    )  # fmt: skip
+    return pastes.written(*edits)
 
 
 __all__ = ["NAMES", "check"]

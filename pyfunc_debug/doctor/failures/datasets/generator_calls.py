@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import ast
+import json
 
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.records import FROM_GENERATOR
+
+_FAILED = (
+    "SELECT s.frames FROM call c JOIN node n ON n.id = c.node JOIN stack s ON s.id = n.stack JOIN function f "
+    "ON f.id = n.function WHERE c.status = 'error' AND f.name = ? ORDER BY c.id LIMIT 1"
+)
 
 
 def calls(situation: Situation) -> list[tuple[str, Source, ast.Call]]:
-    """The calls of from_generator in the user's files."""
-    return [
+    """The calls of from_generator in the user's files; that of the generator that failed first, where it is known."""
+    found = [
         (file, source, one)
         for file, source in situation.sources()
         for one in ast.walk(source.tree)
         if isinstance(one, ast.Call) and dotted(one.func).endswith("from_generator")
     ]
+    rows = situation.rows(_FAILED, (FROM_GENERATOR,)) if len(found) > 1 else []
+    lines = [(file, line) for (frames,) in rows for file, line, *_ in json.loads(frames)]
+    return sorted(found, key=lambda one: not any(_holds(one[2], line) for file, line in lines if file == one[0]))
+
+
+def _holds(call: ast.Call, line: int) -> bool:
+    return call.lineno <= line <= (call.end_lineno or call.lineno)
 
 
 def given(call: ast.Call) -> ast.expr | None:

@@ -387,13 +387,14 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
         ]  # fmt: skip
         if not places:
             continue
-        part = _failed_part(situation)
-        if len(places) > 1 and part is not None:
-            places = _within(places, call, part) or places
-        # What yields is not there to be read (df.iterrows): one shape of a signature that may be wrong as a whole.
+        parts = _failed_parts(situation)
+        if len(places) > 1 and parts:
+            places = _within(places, call, parts[0]) or places
         function = generator_calls.function_of(source, generator_calls.given(call))
-        seen = generator_calls.yields_of(function)
+        # Where what yields is not there to be read (df.iterrows), the signature may be wrong as a whole.
+        seen = generator_calls.yields_of(function) or (len(parts) == 1 and len(got) == len(wanted))
         fits = _differing(got, wanted) if _had_elements(situation) else _of_source(got, function, file, situation)
+        fits = _left_open(fits, wanted)
         said = _written(fits, places[0], sizes)
         pieces: dict[ast.expr, str] = {places[0]: said}
         number = _elements_before(situation)
@@ -435,20 +436,14 @@ def _assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:
             yield found[0]
 
 
-def _failed_part(situation: Situation) -> int | None:
-    """Which part of the element had another shape, as TensorFlow's own frame has it."""
+def _failed_parts(situation: Situation) -> list[int]:
+    """Which parts of the element have another shape, as TensorFlow's own frame has it."""
     for frame in frames(situation.inner.__traceback__):
         arrays, wanted = (frame.f_locals.get(name) for name in ("ret_arrays", "flattened_shapes"))
         if isinstance(arrays, list) and wanted is not None:
-            return next(
-                (
-                    place
-                    for place, (one, shape) in enumerate(zip(arrays, wanted))
-                    if not shape.is_compatible_with(one.shape)
-                ),
-                None,
-            )
-    return None
+            pairs = enumerate(zip(arrays, wanted))
+            return [place for place, (one, shape) in pairs if not shape.is_compatible_with(one.shape)]
+    return []
 
 
 def _within(places: list[_Written], call: ast.Call, part: int) -> list[_Written]:
@@ -514,6 +509,13 @@ def _differing(got: tuple[int, ...], wanted: tuple[int | None, ...]) -> tuple[in
     if len(got) != len(wanted):
         return got
     return tuple(one if one == other else None for one, other in zip(got, wanted))
+
+
+def _left_open(shape: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """A shape with None where the declared one has it, as for the size of batches: the last may be smaller."""
+    if len(shape) != len(wanted):
+        return shape
+    return tuple(None if other is None else one for one, other in zip(shape, wanted))
 
 
 def _numbers(source: Source, situation: Situation) -> dict[str, int]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 
+from pyfunc_debug.doctor.failures.datasets import generator_calls
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
-from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 
 _BYTES = re.compile(r"\bbytes\b|path-like|np\.bytes_|\bb'")
+_NEAR = 12
+"""Lines between two calls that one paste changes."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -20,16 +24,37 @@ def explain(situation: Situation) -> Explanation | None:
     files = {file for file, _ in situation.sources()}
     if any(frame.f_code.co_filename in files for frame in frames(situation.inner.__traceback__)):
         return None
-    found = [
-        (file, source, call) for file, source in situation.sources()
-        for call in source.calls_of(frozenset({"from_generator"}))
+    for file, source in situation.sources():
+        found = {
+            one: new for one in source.calls_of(frozenset({"from_generator"}))
+            if (new := _called_with_values(one, source, situation)) is not None
+        }  # fmt: skip
+        if found:
+            return _explained(found, file, source)
+    return None
+
+
+def _explained(found: dict[ast.Call, str], file: str, source: Source) -> Explanation:
+    """The explanation of calls of a library's generators, one or several, each with the lambda in its place."""
+    call = next(iter(found))
+    cause = (
+        f"args gives {dotted(generator_calls.given(call))} its text as bytes: they are tensors on the way, and its "
+        "code takes text. A lambda hands Python's own values over."
+    )
+    edits = [
+        edit_of(file, source.replaced({one: f"{source.text(one.func)}({text})"})) for one, text in found.items()
     ]  # fmt: skip
-    if len(found) != 1:
-        return None
-    file, source, call = found[0]
-    named = {one.arg: one.value for one in call.keywords}
-    given = named.get("generator", call.args[0] if call.args else None)
-    texts = named.get("args")
+    made = sorted((one for one in edits if one is not None), key=lambda one: one.first)
+    near = all(after.first - before.last in range(1, _NEAR) for before, after in pairwise(made))
+    edit = together(made, source.lines) if len(made) == len(found) and near else edits[0]
+    advice = "" if edit else "Pass a lambda that calls it with these values, without args."
+    return Explanation(RULE, file, call.lineno, cause, edit, advice)
+
+
+def _called_with_values(call: ast.Call, source: Source, situation: Situation) -> str | None:
+    """The arguments of from_generator with a lambda for `args`, where a library's generator gets text by these."""
+    given = generator_calls.given(call)
+    texts = next((one.value for one in call.keywords if one.arg == "args"), None)
     if not isinstance(given, (ast.Name, ast.Attribute)) or not isinstance(texts, (ast.List, ast.Tuple)):
         return None
     name = dotted(given)
@@ -40,13 +65,7 @@ def explain(situation: Situation) -> Explanation | None:
     lines = [f"lambda: {source.text(given)}({', '.join(map(source.text, texts.elts))})"]
     lines += [source.text(one) for one in call.args[1:]]
     lines += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.arg not in ("args", "generator")]
-    found_lines = source.replaced({call: f"{source.text(call.func)}({', '.join(lines)})"})
-    cause = (
-        f"args gives {name} its text as bytes: they are tensors on the way, and its code takes text. A lambda hands "
-        "Python's own values over."
-    )
-    edit = edit_of(file, found_lines)
-    return Explanation(RULE, file, call.lineno, cause, edit, "" if edit else f"Pass `{lines[0]}`, without args.")
+    return ", ".join(lines)
 
 
 def _defines(situation: Situation, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 
 from pyfunc_debug.doctor.failures.graphs import (
@@ -23,9 +24,10 @@ from pyfunc_debug.doctor.failures.pastes.as_python import best
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained, few, runs, when
 from pyfunc_debug.doctor.failures.pastes.value_fixes import converted, stored, value_fix
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras, shape_of, symbolic_parts
+from pyfunc_debug.program.frames import is_generated
 
 _VALUE = re.compile(
     r"'?(?:SymbolicTensor|Tensor|KerasTensor)'? object has no attribute '(?P<attribute>\w+)'"
@@ -213,6 +215,8 @@ def _iterate(
     if edit is None:
         text = as_ops(value, spot)
         edit = wrapping.replace_expression(spot, value, text) if text is not None else None
+    if edit is None and wrapping.entry(situation)[1] == "tf.data" and _in_library(situation, spot):
+        edit = value_fix(situation, spot, statement, value, None)[0]
     code = short(spot.source.text(statement).split("\n")[0], 44)
     said = said or runs(situation)
     cause = f"`{code}` looped in Python over {over} {when(situation)}: it has no elements yet. {said}"
@@ -220,6 +224,13 @@ def _iterate(
     if edit is None and is_loss(situation):
         advice = "A loss needs a gradient, and NumPy and Python give none: compute it with TensorFlow's ops."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _in_library(situation: Situation, spot: Spot) -> bool:
+    """Whether code that the user's line called went through a tensor, and not the line itself."""
+    files = [one.f_code.co_filename for one in frames(situation.inner.__traceback__)]
+    outside = [one for one in files if "tensorflow" not in one]
+    return bool(outside) and outside[-1] != spot.file and not is_generated(os.path.basename(outside[-1]))
 
 
 def _is_given(situation: Situation, value: ast.expr) -> bool:

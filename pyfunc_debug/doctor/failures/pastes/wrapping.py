@@ -363,7 +363,9 @@ def expression(situation: Situation) -> Wrap | None:
     tf = alias(spot, "tensorflow")
     listed = ", ".join(inputs)
     function = spot.function
-    dtype = Guess(spot, {} if function is None else assignments(function)).of(part)
+    own = {} if function is None else assignments(function)
+    open_names = {name: made for name, made in own.items() if name not in inputs}  # those have values: the frame's
+    dtype = Guess(spot, open_names).of(part)
     tout = "[]" if isinstance(statement, ast.Expr) and part is value else dtype or f"{tf}.float32"
     if isinstance(statement, (ast.If, ast.While)) and part is value:
         tout = f"{tf}.bool"
@@ -415,8 +417,8 @@ def expression(situation: Situation) -> Wrap | None:
     alone = constant and len(whole.args) == 1 and not whole.keywords  # type: ignore[union-attr]
     edit = _edit(spot, {whole if alone and isinstance(whole, ast.expr) else part: new})
     mapping = map_fn(part, spot)
-    own = {dtype_of(spot.value(one)) for one in inputs}
-    if mapping is not None and said_by(mapping) is None and own != {tout.removeprefix(f"{tf}.")} and parts is None:
+    given = {dtype_of(spot.value(one)) for one in inputs}
+    if mapping is not None and said_by(mapping) is None and given != {tout.removeprefix(f"{tf}.")} and parts is None:
         edit = with_signature(spot, mapping, part, new, tout)
     known = dtype is not None and (into is not None or bool(size) or not fits(spot))  # Keras asks for the shape, too
     return None if edit is None else Wrap(edit, known or tout == "[]")
@@ -516,14 +518,18 @@ def _needing_values(value: ast.expr, spot: Spot) -> ast.expr:
     """The innermost expression that is a call outside of TensorFlow and holds every such call; else the whole."""
     foreign = [
         one for one in calls(value)
-        if symbolic_parts(one, spot) and not any(root_is(one.func, spot, name) for name in ("tensorflow", "keras"))
-        and not takes_tensors(one, spot)
+        if symbolic_parts(one, spot)
+        and (array_calls.takes_arrays(one, spot) or not (_is_of_tensorflow(one, spot) or takes_tensors(one, spot)))
     ]  # fmt: skip
     tops = [one for one in foreign if not any(one is not other and _inside(one, other) for other in foreign)]
     asked = [] if tops else [one for one in ast.walk(value) if _asks_python(one, spot)]
     if asked and (len(asked) == 1 or isinstance(value, ast.Tuple)):
         return asked[0]  # type: ignore[return-value]  # a Subscript
     return tops[0] if len(tops) == 1 else value
+
+
+def _is_of_tensorflow(call: ast.Call, spot: Spot) -> bool:
+    return any(root_is(call.func, spot, name) for name in ("tensorflow", "keras"))
 
 
 def _asks_python(node: ast.AST, spot: Spot) -> bool:

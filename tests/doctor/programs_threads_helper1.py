@@ -1,0 +1,165 @@
+"""Programs about input pipelines that do not fail: as `programs_threads`."""
+
+from __future__ import annotations
+
+import random
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests.doctor.programs import near, triggers
+
+# -- epoch-end --------------------------------------------------------------------------------------------------------
+
+
+class Rows(keras.utils.PyDataset):
+    def __init__(self, shuffle=True):
+        super().__init__()
+        self.shuffle = shuffle
+        self.order = np.arange(12)
+        self.on_epoch_end()
+
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        return (self[i] for i in range(3))
+
+    def __getitem__(self, at):
+        return self.order[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+
+    def on_epoch_end(self):
+        if self.shuffle:
+            np.random.default_rng(len(self.order)).shuffle(self.order)
+
+
+@triggers("epoch-end", says="yield from rows", pastes=True)
+def a_sequence_behind_a_lambda():
+    rows = Rows()
+    data = tf.data.Dataset.from_generator(lambda: iter(rows), output_signature=tf.TensorSpec((None, 1)))
+    for _ in range(3):
+        list(data)
+
+
+@triggers("epoch-end", says="yield from (rows[i] for i in range(3))", pastes=True)
+def a_generator_expression_over_a_sequence():
+    rows = Rows()
+    data = tf.data.Dataset.from_generator(
+        lambda: (rows[i] for i in range(3)), output_signature=tf.TensorSpec((None, 1))
+    )
+    for _ in range(3):
+        list(data)
+
+
+@triggers("epoch-end", says="__call__ is a method of Shuffled", pastes=True)
+def a_sequence_that_asks_itself_by_getitem():
+    class Shuffled:
+        def __init__(self, labels):
+            self.labels = labels
+            self.indices = list(range(len(labels)))
+
+        def __getitem__(self, at):
+            return self.labels[self.indices[at]]
+
+        def __call__(self):
+            for i in range(len(self.labels)):
+                yield self.__getitem__(i)
+
+        def on_epoch_end(self):
+            random.Random(3).shuffle(self.indices)
+
+    data = tf.data.Dataset.from_generator(Shuffled(np.arange(9.0)), output_signature=tf.TensorSpec((), tf.float64))
+    for _ in range(3):
+        list(data)
+
+
+@near("epoch-end")
+def a_sequence_behind_a_lambda_that_does_not_shuffle():
+    rows = Rows(shuffle=False)
+    data = tf.data.Dataset.from_generator(lambda: rows, output_signature=tf.TensorSpec((None, 1)))
+    for _ in range(3):
+        list(data.take(3))
+
+
+# -- bytes-compared ---------------------------------------------------------------------------------------------------
+
+KINDS = ["cat", "dog"]
+NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+
+
+@triggers("bytes-compared", says="split = split.decode()", pastes=True)
+def a_split_that_a_generator_is_told():
+    def numbers(split):
+        for i in range(4):
+            if split == "train":
+                yield 2 * i
+            else:
+                yield i
+
+    data = tf.data.Dataset.from_generator(numbers, args=["train"], output_types=tf.int32)
+    assert len(list(data)) == 4
+
+
+@triggers("bytes-compared", says="names = [one.decode() for one in names]", pastes=True)
+def names_that_a_helper_of_a_generator_looks_up():
+    def number(name):
+        return NUMBERS.get(name, -1)
+
+    def numbers(names):
+        for name in names:
+            yield number(name)
+
+    spec = tf.TensorSpec((), tf.int32)
+    list(tf.data.Dataset.from_generator(numbers, args=[["cat", "dog"]], output_signature=spec))
+
+
+@triggers("bytes-compared", says="number(kind.decode())", pastes=True)
+def a_folder_that_a_helper_of_a_body_looks_up():
+    def number(name):
+        return NUMBERS.get(name, -1)
+
+    def load(path):
+        kind = path.split(b"/")[0]
+        return np.int64(number(kind))
+
+    data = tf.data.Dataset.from_tensor_slices(["cat/1.png", "dog/2.png"])
+    list(data.map(lambda path: tf.numpy_function(load, [path], tf.int64)))
+
+
+@triggers("bytes-compared", says="if isinstance(split, bytes) else split", pastes=True)
+def a_generator_that_is_called_without_tensorflow_too():
+    def numbers(split):
+        yield 1 if split in KINDS else 0
+
+    assert next(numbers("cat")) == 1
+    list(tf.data.Dataset.from_generator(numbers, args=["cat"], output_signature=tf.TensorSpec((), tf.int32)))
+
+
+@near("bytes-compared")
+def a_generator_that_decodes_what_it_is_told():
+    def numbers(split):
+        name = split.decode()
+        yield NUMBERS.get(name, -1)
+
+    list(tf.data.Dataset.from_generator(numbers, args=["cat"], output_signature=tf.TensorSpec((), tf.int32)))
+
+
+@near("bytes-compared")
+def a_helper_that_is_given_text():
+    def number(name):
+        return NUMBERS.get(name, -1)
+
+    def load(path):
+        return np.int64(number(path.decode().split("/")[0]))
+
+    data = tf.data.Dataset.from_tensor_slices(["cat/1.png", "dog/2.png"])
+    list(data.map(lambda path: tf.numpy_function(load, [path], tf.int64)))
+
+
+@near("bytes-compared")
+def a_generator_that_closes_over_its_text():
+    def numbers(split):
+        yield 1 if split == "train" else 0
+
+    list(tf.data.Dataset.from_generator(lambda: numbers("train"), output_signature=tf.TensorSpec((), tf.int32)))
