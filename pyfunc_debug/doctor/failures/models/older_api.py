@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyfunc_debug.doctor.failures.models import older_backend
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted
-from pyfunc_debug.doctor.failures.reading.symbols import calls
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of
+from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_keras
 
 RULE = "older-api"
 _LAYER = re.compile(r"^Unrecognized keyword arguments passed to (\w+): \{")
@@ -139,10 +139,33 @@ def _keywords(situation: Situation, listed: list[str], table: Mapping[str, _Olde
         return None
     renamed = {one: table[one].new for one in own}
     edit = _edit(spot, {call: _text(spot, call, renamed) for call in found})
+    edit = _for_its_data(spot, found, own, edit) if edit is not None and set(own) <= set(_DATA) else edit
     causes = dict.fromkeys(table[one].cause for one in own if one in listed)
     what = ", ".join(f"{one}=" for one in own)
     advice = "" if edit else f"Leave out {what}" if not any(renamed.values()) else f"Rename {what}"
     return Explanation(RULE, spot.file, found[0].lineno, f"{'; '.join(causes)}.", edit, advice and f"{advice}.")
+
+
+def _for_its_data(spot: Spot, found: list[ast.Call], own: list[str], edit: Edit) -> Edit:
+    """The edit with what the call said of its PyDataset said to that, where it has a name or is made in the call."""
+    call, statement = found[0], spot.source.statement(found[0].lineno)
+    named = [one.value for one in call.keywords if one.arg in ("x", "generator")]
+    data = next(iter([*call.args, *named]), None)
+    said = {one: spot.source.text(keyword.value) for one in own if (keyword := _given(call, one)) is not None}
+    if len(found) > 1 or statement is None or hasattr(statement, "body") or edit.first != statement.lineno:
+        return edit
+    if isinstance(data, ast.Name) and of_keras(type(spot.value(data.id)), "PyDataset"):
+        lines = [f"{indent_of(edit.lines[0])}{data.id}.{name} = {text}" for name, text in said.items()]
+        return replace(edit, lines=(*lines, *edit.lines))
+    made = lookup(data.func, spot) if isinstance(data, ast.Call) else None
+    if isinstance(data, ast.Call) and isinstance(made, type) and of_keras(made, "PyDataset"):
+        users = [one for one in made.__mro__[:-1] if not one.__module__.startswith("keras.")]
+        if not any("__init__" in vars(one) for one in users):
+            given = ", ".join(f"{name}={text}" for name, text in said.items())
+            whole = _text(spot, call, dict.fromkeys(own, ""))
+            new = whole.replace(spot.source.text(data), spot.source.with_argument(data, given), 1)
+            return _edit(spot, {call: new}) or edit
+    return edit
 
 
 def _calls_with(spot: Spot, listed: Iterable[str], called: str, table: Mapping[str, _Older]) -> list[ast.Call]:
