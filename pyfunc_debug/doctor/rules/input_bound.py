@@ -30,6 +30,7 @@ _LONG_NS = 1_000_000
 """A call of Python loops that takes longer works for its element: no batch makes that shorter."""
 _IDLE = 0.25
 """Share of a generator's time between its calls, at most, on a machine on which other processes take turns."""
+_LESS = "make an element cost less: do what is the same for all once, before, and several elements in one call of an op"
 _GAIN = 1.15
 _HOLDS = 0.8
 _AGAIN = 0.3
@@ -69,9 +70,7 @@ def _beside(loop: Loop) -> bool:
 
 def _without_pause(facts: Facts, loop: Loop) -> bool:
     """Whether a loop's generator always began the next element at once: then nobody asked later than it could give."""
-    passes = max(
-        (int(entry["iterators"]) for entry in facts.meta["inputs"] if _same_site(entry["site"], loop.site)), default=0
-    )
+    passes = _passes(facts, loop)
     for number in loop.nodes:
         if facts.nodes[number].origin == "user" or not passes:
             continue
@@ -84,6 +83,11 @@ def _without_pause(facts: Facts, loop: Loop) -> bool:
         if idle <= min(_IDLE, facts.least_ns(1.0 - _BUSY)) * (busy + idle):
             return True
     return False
+
+
+def _passes(facts: Facts, loop: Loop) -> int:
+    """How often a loop's line began to read its dataset."""
+    return max((int(one["iterators"]) for one in facts.meta["inputs"] if _same_site(one["site"], loop.site)), default=0)
 
 
 def _same_site(site: Any, frame: Frame | None) -> bool:
@@ -105,7 +109,9 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     slow = _slowest(facts, loop)
     buffers = refilled(facts, loop, slow)
     first = [] if buffers is None else [buffers[1]]
-    cures = sorted(dict.fromkeys([*first, *_cures(facts, loop, slow)]), key=_order)  # two stages may have the same
+    cures = sorted(dict.fromkeys([*first, *_cures(facts, loop, slow)]), key=_order) or [
+        _LESS
+    ]  # stages may have the same
     if loop.at_most:
         where = facts.source_line(site.file, site.line)
         message = (
@@ -261,8 +267,9 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
             )
     if "Map" in loop.kinds and not loop.bodies:
         yield "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE)"
-    if not cached:
-        draws, name = _draws(facts, loop), pipelines.dataset_name(facts, loop.site)
+    name = None if cached or loop.site is None else pipelines.dataset_at(facts, loop.site)
+    if name is not None and _passes(facts, loop) > 1:
+        draws = _draws(facts, loop)
         cache = f"{name} = {name}.cache()"
         if draws is None:
             yield f"{cache}  # after the slow stage, if it is read more than once and gives the same each time"
