@@ -134,7 +134,11 @@ def module(facts: Facts, file: str | None, name: str) -> str | None:
 def call_of(facts: Facts, node: Node) -> tuple[str, ast.Call] | None:
     """The call of py_function that made a node, and its file; None where a line holds several that may be it."""
     for frame in reversed(node.stack):
-        calls = [one for one in around(facts.tree(frame.file), frame.line, ast.Call) if makes_node(one)]
+        tree = facts.tree(frame.file)
+        calls = [one for one in around(tree, frame.line, ast.Call) if makes_node(one)]
+        if not calls and frame.function == "<lambda>":  # AutoGraph knows only the line on which a lambda begins
+            begun = [one for one in walk(tree, ast.Lambda) if one.lineno == frame.line]
+            calls = [part for one in begun for part in ast.walk(one) if isinstance(part, ast.Call) and makes_node(part)]
         if calls:
             return (frame.file, calls[0]) if len(calls) == 1 else None
     return None

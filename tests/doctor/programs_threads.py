@@ -1077,3 +1077,19 @@ def a_seed_that_is_set_between_the_calls_of_a_function_with_options():
     drawn()
     tf.random.set_seed(43)
     drawn()
+
+
+@triggers("unknown-shape", says="shows <unknown>", pastes=True)
+def a_lambda_of_several_lines_that_makes_a_tuple():
+    def load(path, label):
+        return np.zeros((2, 8), np.float32), np.zeros((3,), np.float32)
+
+    ds = tf.data.Dataset.from_tensor_slices((["a", "b"], ["c", "d"]))
+    pairs = ds.map(
+        lambda path, label: tuple(
+            tf.py_function(load, [path, label], [tf.float32, tf.float32])
+        )
+    )  # fmt: skip
+    print(pairs)
+    for first, second in pairs:
+        print(first.shape, second.shape)

@@ -121,10 +121,17 @@ def _assigned(function: ast.FunctionDef | ast.Lambda, call: ast.Call) -> list[as
 def _returns_it(function: ast.FunctionDef | ast.Lambda, call: ast.Call) -> bool:
     """Whether a function gives what the call gives, as it is."""
     if isinstance(function, ast.Lambda):
-        return ast.dump(function.body) == ast.dump(call)
+        return ast.dump(_inside_tuple(function.body)) == ast.dump(call)
     values = [one.value for one in own_nodes(function) if isinstance(one, ast.Return) and one.value is not None]
     names = {ast.unparse(one).strip("()[]") for one in _assigned(function, call)}
+    values = [_inside_tuple(one) for one in values]
     return len(values) == 1 and (ast.dump(values[0]) == ast.dump(call) or ast.unparse(values[0]).strip("()[]") in names)
+
+
+def _inside_tuple(value: ast.expr) -> ast.expr:
+    """`x` of `tuple(x)`."""
+    of_one = isinstance(value, ast.Call) and ast.unparse(value.func) in ("tuple", "list") and len(value.args) == 1
+    return value.args[0] if of_one and isinstance(value, ast.Call) else value
 
 
 def _dataset_of(part: ast.AST, printed: ast.Call) -> ast.Name | None:
