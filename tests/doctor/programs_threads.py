@@ -1093,3 +1093,23 @@ def a_lambda_of_several_lines_that_makes_a_tuple():
     print(pairs)
     for first, second in pairs:
         print(first.shape, second.shape)
+
+
+@triggers("untaped", says="runs above the tape", pastes=True)
+def a_square_above_the_tape():
+    v = tf.Variable(2.0)
+    y = v * v
+    with tf.GradientTape() as tape:
+        z = y + 1.0
+        grads = tape.gradient(z, [v])
+    print(grads)
+
+
+@near("untaped")
+def a_square_above_a_tape_that_reads_its_variable():
+    v = tf.Variable(2.0)
+    y = v * v
+    with tf.GradientTape() as tape:
+        z = v + y
+        grads = tape.gradient(z, [v])
+    print(grads)

@@ -7,9 +7,19 @@ from collections.abc import Sequence
 
 from pyfunc_debug.doctor.failures.gradients.below_tape import all_none
 from pyfunc_debug.doctor.failures.gradients.left_behind import Liveness
+from pyfunc_debug.doctor.failures.gradients.moved_tapes import begins_late
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, asked_of_tape, dotted, indent_of, names, short, tapes
+from pyfunc_debug.doctor.failures.reading.source import (
+    Source,
+    asked_of_tape,
+    dotted,
+    gradients_of_tape,
+    indent_of,
+    names,
+    short,
+    tapes,
+)
 
 RULE = "cut-gradient"
 _SAID = "No gradients provided for any variable"
@@ -30,8 +40,31 @@ def explain(situation: Situation) -> Explanation | None:
         holder = source.function(spot.line)
         blocks = [one for one in tapes(source) if source.function(one.lineno) is holder]
         if blocks:
-            return _of_block(spot, source, blocks[0]) if len(blocks) == 1 else None
+            found = _of_block(spot, source, blocks[0]) or _of_lines(spot, source, blocks[0])
+            return found if len(blocks) == 1 else None
     return None
+
+
+def _of_lines(spot: Spot, source: Source, block: ast.With) -> Explanation | None:
+    """The same by the source alone, where loops above the tape keep in lists what the block adds up."""
+    asked = [one for one in gradients_of_tape(source, block) if len(one.args) > 1]
+    inside = Liveness(spot)
+    if inside.after(block.body) and any(inside.of(one.args[0]) for one in asked):
+        return None  # it reads variables: others than are asked for
+    found = begins_late(spot.file, source, block, asked[0].args[1]) if len(asked) == 1 else None
+    if found is None:
+        return None
+    first, edit = found
+    advice = "" if edit else f"Begin the block of the tape above line {first.lineno}."
+    return Explanation(RULE, spot.file, first.lineno, _cause(source, block, first), edit, advice, "likely")
+
+
+def _cause(source: Source, block: ast.With, first: ast.stmt) -> str:
+    code = short(source.text(first).split("\n")[0], 40)
+    return (
+        f"`{code}` (line {first.lineno}) runs above the tape of line {block.lineno}, and a GradientTape sees what runs "
+        "in its block only. Nothing in the block reads a variable: none has a gradient."
+    )
 
 
 def _of_block(spot: Spot, source: Source, block: ast.With) -> Explanation | None:
@@ -107,11 +140,7 @@ def _explanation(
     spot: Spot, source: Source, block: ast.With, siblings: list[ast.stmt], found: list[ast.stmt]
 ) -> Explanation:
     first = found[0]
-    code = short(source.text(first).split("\n")[0], 40)
-    cause = (
-        f"`{code}` (line {first.lineno}) runs above the tape of line {block.lineno}, and a GradientTape sees what runs "
-        "in its block only. Nothing in the block reads a variable: none has a gradient."
-    )
+    cause = _cause(source, block, first)
     inner = indent_of(source.lines[block.body[0].lineno - 1])
     moved = [
         f"{inner}{line[len(indent_of(source.lines[one.lineno - 1])) :]}"

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor.failures.gradients import unreturned_gradients
+from pyfunc_debug.doctor.failures.gradients.moved_tapes import begins_late
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, is_tape, names, short
@@ -59,12 +60,27 @@ def untaped(file: str, source: Source, line: int, tensors: bool, whole: bool = F
     outside = None
     if line > (block.end_lineno or 0):
         outside = _outside(file, source, block, statement, target)
+    outside = outside or _above(file, source, block, wanted)
     return (
         (_rebound(file, source, around, wanted) if tensors else None)
         or outside
         or _constant(source, around, statement, target, wanted)
         or (_unwatched(file, source, block, tape, target, wanted) if tensors else None)
     )
+
+
+def _above(file: str, source: Source, block: ast.With, wanted: ast.expr) -> Untaped | None:
+    """What is differentiated was computed above the tape's block."""
+    found = begins_late(file, source, block, wanted)
+    if found is None:
+        return None
+    first, edit = found
+    code = short(source.text(first).split("\n")[0], 40)
+    cause = (
+        f"`{code}` (line {first.lineno}) runs above the tape of line {block.lineno}, which sees what runs in its block "
+        "only."
+    )
+    return Untaped(first.lineno, cause, edit, "" if edit else f"Begin the tape's block above line {first.lineno}.")
 
 
 def _calls(node: ast.AST) -> list[ast.Call]:

@@ -278,11 +278,16 @@ def tapes_before(source: Source, line: int) -> list[ast.With]:
 
 def asked_of_tape(source: Source, block: ast.With) -> list[ast.expr]:
     """What is asked of a tape in its function, or else in the file, before the next block with its name begins."""
+    return [one.args[0] for one in gradients_of_tape(source, block)]
+
+
+def gradients_of_tape(source: Source, block: ast.With) -> list[ast.Call]:
+    """The calls of `tape.gradient` that ask so."""
     tapes = _names_of(block)
     function = next((one for one in source.around(block) if isinstance(one, ast.FunctionDef)), source.tree)
     same = [one for one in ast.walk(function) if isinstance(one, ast.With) and is_tape(one) and _names_of(one) & tapes]
     return [
-        one.args[0] for one in ast.walk(function)
+        one for one in ast.walk(function)
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "gradient"
         and dotted(one.func.value) in tapes and one.args
         and max((other for other in same if other.lineno < one.lineno), key=lambda each: each.lineno, default=block)
