@@ -20,6 +20,7 @@ from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_threads_helper1 as programs_threads_helper1
+from tests.doctor import programs_threads_helper2 as programs_threads_helper2
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted
 

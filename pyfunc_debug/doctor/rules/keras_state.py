@@ -29,14 +29,25 @@ _EMPTY = {"list", "dict", "set", "deque", "Counter", "defaultdict", "OrderedDict
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a function: only where its steps ran in a graph, more often than they were traced."""
+    for file, scopes, owner, function, count in traced_in_steps(facts):
+        found = list(_changes(facts, file, scopes, owner, function, count))
+        if not found and function.name == "update_state":
+            found = list(kept_tensors(facts, file, owner, function, count))
+        yield from found or drawn(facts, file, owner, function, count)
+
+
+def traced_in_steps(facts: Facts) -> Iterator[tuple[str, list[Any], str, ast.FunctionDef, int]]:
+    """Functions that some graphs of Keras' ran, once each: file, what they see, name, definition, and the steps."""
     told: set[int] = set()
     for names_of, predicts in ((STEPS, False), (_PREDICTS, True)):
         numbers = [one.id for one in facts.functions.values() if one.name.rpartition(".")[2] in names_of]
         yield from _of_steps(facts, numbers, predicts, told)
 
 
-def _of_steps(facts: Facts, numbers: list[int], predicts: bool, told: set[int]) -> Iterator[Finding]:
-    """Findings of the functions that some graphs of Keras' ran, once each; adds their lines to `told`."""
+def _of_steps(
+    facts: Facts, numbers: list[int], predicts: bool, told: set[int]
+) -> Iterator[tuple[str, list[Any], str, ast.FunctionDef, int]]:
+    """Those of some graphs; adds their lines to `told`."""
     marks = ", ".join("?" * len(numbers))
     sites = facts.reader.rows(
         "SELECT s.frames, count(*) FROM run r JOIN stack s ON s.id = r.site WHERE r.kind = 'forward' "
@@ -58,11 +69,7 @@ def _of_steps(facts: Facts, numbers: list[int], predicts: bool, told: set[int]) 
         for owner, function, around in _traced(scopes):
             if function.lineno not in told and (not predicts or _predicts(tree, function)):
                 told.add(function.lineno)
-                count = _count(several, function.name)
-                found = list(_changes(facts, file, [*scopes, *around], owner, function, count))
-                if not found and function.name == "update_state":
-                    found = list(kept_tensors(facts, file, owner, function, count))
-                yield from found or drawn(facts, file, owner, function, count)
+                yield file, [*scopes, *around], owner, function, _count(several, function.name)
 
 
 def _count(steps: list[int], method: str) -> int:

@@ -1,9 +1,10 @@
-"""`print(loss)` in a function that TensorFlow traces: it shows the name of a tensor, once, and no value."""
+"""`print(loss)` in a function that TensorFlow traces: it shows the name of a tensor, or a text, once, and no value."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
@@ -12,12 +13,17 @@ from pyfunc_debug.doctor.failures.pastes.each_time import each_time
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.pastes.printed import quoted, shown
 from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.rules.keras_state import traced_in_steps
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 
 NAMES = ("printed-symbol",)
 ON_PURPOSE = re.compile(r"trac(?:e|ing)|symbol|graph|shape|dtype|static", re.IGNORECASE)
 """Words of who prints what a graph is made of."""
+_ONCE = re.compile(
+    r"python|once|first|build|built|compil|eager|effect|creat|made|making|init|summary|layer|model|debug"
+)
+"""Words, in small letters, of who knows that a line runs while a graph is built."""
 _PASTED = 8
 """Lines of a function that are pasted."""
 _LOGS = {"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "fatal"}
@@ -40,6 +46,53 @@ def check(facts: Facts) -> Iterator[Finding]:
             found.setdefault(place, {})[call.lineno] = (functions[-1], call)
     for (file, _, in_graph), calls in found.items():
         yield _finding(facts, file, [calls[line] for line in sorted(calls)], in_graph)
+    told = {(file, line) for (file, _, _), calls in found.items() for line in calls}
+    for file, function, runs in _traced(facts):
+        texts = [
+            one for one in code.own_nodes(function)
+            if isinstance(one, ast.Call) and (file, one.lineno) not in told and _is_plain_text(one)
+            and isinstance(pastes.source(facts, file).parent(one), ast.Expr)
+        ]  # fmt: skip
+        if texts:
+            yield _once(facts, file, function, sorted(texts, key=lambda one: one.lineno), runs)
+
+
+def _traced(facts: Facts) -> Iterator[tuple[str, Definition, int]]:
+    """Functions of the user's whose graphs ran more often than they were traced: file, definition, and the runs."""
+    runs = dict(facts.reader.rows("SELECT function, count(*) FROM run WHERE kind = 'forward' GROUP BY function"))
+    traces = Counter(trace.function for trace in facts.traces)
+    for number, function in facts.functions.items():
+        found = facts.definition(function.file, function.line)
+        if function.origin != "user" or function.kind != "tf.function" or found is None or function.file is None:
+            continue
+        if runs.get(number, 0) > max(2, 2 * traces[number]) and traces[number]:
+            yield function.file, found, runs[number]
+    for file, _, _, method, steps in traced_in_steps(facts):
+        yield file, method, steps
+
+
+def _is_plain_text(call: ast.Call) -> bool:
+    """Whether a call prints a text as it is written, which says nothing of graphs or of what happens once."""
+    if dotted(call.func) != "print" or not call.args or not {one.arg for one in call.keywords} <= {"end", "flush"}:
+        return False
+    texts = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    words = " ".join(texts)
+    plain = len(texts) == len(call.args) and any(map(str.isalpha, words))
+    return plain and not ON_PURPOSE.search(words) and not _ONCE.search(words.lower())
+
+
+def _once(facts: Facts, file: str, function: Definition, calls: list[ast.Call], runs: int) -> Finding:
+    """Lines that print a text while the graph is built."""
+    lines, name = [one.lineno for one in calls], getattr(function, "name", "the function")
+    s = "s" * (len(lines) > 1)
+    return Finding(
+        NAMES[0], "note", None, (),
+        f"line{s} {listed(lines)} of {name} print{'s' * (not s)} while TensorFlow builds the graph, and not in each "
+        f"of its {runs:,} runs",
+        pastes.written(*[_edit(facts, file, function, one) for one in calls[:_PASTED]])
+        or "tf.print(...) prints it in each run",
+        file, lines[0], evidence=tuple(f"line {line}: {facts.line(file, line)}" for line in lines[: pastes.MOST]),
+    )  # fmt: skip
 
 
 def _finding(facts: Facts, file: str, calls: list[tuple[Definition, ast.Call]], in_graph: bool) -> Finding:

@@ -27,7 +27,7 @@ _OTHERS = ("accuracy_score", "roc_auc_score", "matthews_corrcoef")
 _CALLED = {
     "f1_score": "F1", "precision_score": "precision", "recall_score": "recall", "jaccard_score": "Jaccard score",
     "balanced_accuracy_score": "recall", "accuracy_score": "accuracy", "roc_auc_score": "AUC",
-    "matthews_corrcoef": "correlation",
+    "matthews_corrcoef": "correlation", "zero_one_loss": "accuracy", "hamming_loss": "accuracy",
 }  # fmt: skip
 _COUNTS = (
     *_OVER, *_OTHERS, "fbeta_score", "cohen_kappa_score", "average_precision_score", "hamming_loss", "zero_one_loss",
@@ -108,7 +108,7 @@ def soft_lines(name: str, inputs: list[str], spot: Spot, tensors: tuple[Any, Any
         lines = [f"{true} = {tf}.one_hot({tf}.cast({tf}.reshape({true}, [-1]), {tf}.int32), {classes})"]
     else:
         return None
-    if name == "accuracy_score":
+    if name in ("accuracy_score", "zero_one_loss", "hamming_loss"):
         both = f"{true} * {pred}"
         hit = f"{both} + (1 - {true}) * (1 - {pred})" if classes == 1 else f"{tf}.reduce_sum({both}, -1)"
         return [*lines, f"return 1 - {tf}.reduce_mean({hit})"]
@@ -172,6 +172,11 @@ def _score(function: ast.FunctionDef, spot: Spot, deep: bool = True) -> tuple[st
         if found is not None:
             return found
     return None
+
+
+def counts(function: ast.AST, spot: Spot) -> bool:
+    """Whether a function asks sklearn for a score that counts."""
+    return any(_counting(one, spot) for one in ast.walk(function))
 
 
 def _counting(node: ast.AST, spot: Spot) -> str:

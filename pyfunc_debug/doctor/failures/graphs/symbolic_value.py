@@ -17,8 +17,10 @@ from pyfunc_debug.doctor.failures.graphs.chosen_values import chosen
 from pyfunc_debug.doctor.failures.graphs.foreign_code import unnamed
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled_function, cuts_a_loss, is_loss
 from pyfunc_debug.doctor.failures.models.keras_inputs import keras_input, listed_inputs
+from pyfunc_debug.doctor.failures.models.measured_losses import measured, stepped
 from pyfunc_debug.doctor.failures.ops import row_loops, steps
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
+from pyfunc_debug.doctor.failures.ops.slopes import COST
 from pyfunc_debug.doctor.failures.pastes import control_flow, texts_of_ops, wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import best
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
@@ -35,7 +37,7 @@ _VALUE = re.compile(
     r"|Cannot use the given session to evaluate tensor"
     r"|must feed a value for placeholder tensor"
     r"|Cannot convert a symbolic (?:tf\.)?(?:Keras )?\w+.* to a [Nn]um[Pp]y array"
-    r"|A KerasTensor is symbolic"
+    r"|A KerasTensor is symbolic|KerasTensor\.__array__\(\)"
     r"|\b(?:SymbolicTensor|KerasTensor)\b.*cannot be interpreted as an integer"
     r"|(?:not|got|passed to|to) '?(?:a )?(?:SymbolicTensor|KerasTensor|Tensor)\b"
     r"|'(?:SymbolicTensor|KerasTensor|Tensor)' object (?:does not support|is not|cannot)"
@@ -44,7 +46,7 @@ _VALUE = re.compile(
     r"|A KerasTensor cannot be used as input to a TensorFlow function"
     r"|Expected any non-tensor type, but got a tensor instead"
     r"|(?:not|got|found) '?<tf\.Tensor '"
-    r"|of type <class '[\w.]*(?:SymbolicTensor|KerasTensor)'>"
+    r"|(?:of type|got|found|not) <class '[\w.]*(?:SymbolicTensor|KerasTensor)'>"
     r"|(?:float|int)\(\) argument must be .*(?:SymbolicTensor|KerasTensor|'Tensor')"
     r"|Expected type in .* but got .*SymbolicTensor"
     r"|Cannot (?:cast|convert) (?:a )?symbolic"
@@ -96,6 +98,10 @@ def explain(situation: Situation) -> Explanation | None:
         return keras_input(situation, spot, statement, value, parts)
     edit, sure = value_fix(situation, spot, statement, value, found["attribute"] if found else None)
     edit = _correlation(spot, statement) or edit
+    if edit is None or "py_function(" in "\n".join(edit.lines):
+        slopes, steps_in_it = measured(situation), stepped(situation)
+        if slopes is not None or steps_in_it:
+            return explained(situation, spot, statement, parts, slopes, sure=False, advice=steps_in_it or COST)
     if cuts_a_loss(situation, statement, edit, parts):
         edit = None
     then = texts_of_ops.THEN if edit is not None and edit == texts_of_ops.values_of_texts(spot) else ""

@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.bodies.results import body_shape
+from pyfunc_debug.doctor.failures.gradients.left_behind import is_outside
 from pyfunc_debug.doctor.failures.graphs.chosen_values import assigned
 from pyfunc_debug.doctor.failures.models import keras_chains
 from pyfunc_debug.doctor.failures.models.keras_calls import whole_call
@@ -31,6 +32,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     root_is,
     shape_of,
     symbolic_parts,
+    takes_tensors,
 )
 
 _PASSES_ON = "Lambda(lambda x: [tf.py_function(body, [x], []), x][1])"
@@ -128,19 +130,24 @@ def keras_input(
             first, last = statement.lineno, said[0].end_lineno or said[0].lineno
             lines = spot.source.spliced({piece: new}, first, said[0].lineno - 1)
             return explained(situation, spot, statement, parts, Edit(spot.file, first, last, lines))
-    if isinstance(piece, ast.Call) and root_is(piece.func, spot, "numpy"):
+    if isinstance(piece, ast.Call) and is_outside(piece.func, spot):
         import sys
 
+        of_numpy = root_is(piece.func, spot, "numpy")
         ops = getattr(sys.modules.get("keras"), "ops", None)
         name = dotted(piece.func).partition(".")[2]
         name = "stack" if name in ("array", "asarray") and _listed(piece, spot) else name
-        if _takes(getattr(ops, name, None), piece):
+        if of_numpy and _takes(getattr(ops, name, None), piece):
             new = f"{keras}.ops.{name}{text[len(dotted(piece.func)) :]}"
             return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
-        in_ops = as_ops(piece, spot) if all(one.isidentifier() for one in inputs) else None
+        layers = any(_layer(one, spot) or takes_tensors(one, spot) for one in calls(piece))
+        in_ops = as_ops(piece, spot) if all(one.isidentifier() for one in inputs) and not layers else None
         if in_ops is not None:  # with its gradient
             new = _in_lambda(keras, inputs, in_ops)
             return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
+        if not of_numpy:
+            advice = f"{dotted(piece.func)} takes arrays, which a model has only as it runs: write it with {keras}.ops."
+            return explained(situation, spot, statement, parts, None, advice=advice)
         text = (
             f"{alias(spot, 'tensorflow')}.numpy_function(lambda {', '.join(inputs)}: {text}, "
             f"[{', '.join(inputs)}], {alias(spot, 'tensorflow')}.float32)"

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 from types import CodeType
 from typing import Any
 
-from pyfunc_debug.doctor.failures.gradients.score_losses import soft_lines
+from pyfunc_debug.doctor.failures.gradients.score_losses import counts, soft_lines
 from pyfunc_debug.doctor.failures.models.keras_calls import given
+from pyfunc_debug.doctor.failures.models.measured_losses import by_differences
+from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
+from pyfunc_debug.doctor.failures.ops.slopes import COST
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, keras_name, shape_of
+from pyfunc_debug.program import syntax
 
 RULE = "symbolic-value"
 _OWN = ("tensorflow", "keras", "tf_keras")
@@ -29,7 +34,7 @@ _OF_LABELS = {
 _PAIRS = {"pearsonr", "spearmanr", "kendalltau"}
 """Of scipy's, those that give a number of two vectors, and with it how sure it is."""
 _LOSSES = {
-    "mean_squared_error": "mse", "mean_absolute_error": "mae", "log_loss": "binary_crossentropy",
+    "mean_squared_error": "mse", "mean_absolute_error": "mae", "brier_score_loss": "mse",
     "mean_absolute_percentage_error": "mape", "mean_squared_log_error": "msle", "hinge_loss": "hinge",
 }  # fmt: skip
 """Keras' names for losses that sklearn has, too."""
@@ -56,15 +61,30 @@ def explain(situation: Situation) -> Explanation | None:
         cause += " A py_function calls it on each batch."
         return Explanation(RULE, spot.file, expression.lineno, cause, _as_metric(expression, value, spot, held))
     cause += " A loss needs a gradient: TensorFlow's ops have one."
-    known = _LOSSES.get(value.__name__)
-    soft = _soft(expression, value, spot, held) if known is None else None
+    known = _crossentropy(held) if value.__name__ == "log_loss" else _LOSSES.get(value.__name__)
+    if known is not None:
+        edit = wrapping.replace_expression(spot, expression, f'"{known}"')
+        return Explanation(RULE, spot.file, expression.lineno, cause, edit)
+    soft = _soft(expression, value, spot, held)
     if soft is not None:
         cause += " This is close to it, of probabilities."
         return Explanation(RULE, spot.file, expression.lineno, cause, soft, "", "likely")
-    if known is None:
-        return Explanation(RULE, spot.file, expression.lineno, cause, None, "Write it with TensorFlow's ops.")
-    edit = wrapping.replace_expression(spot, expression, f'"{known}"')
-    return Explanation(RULE, spot.file, expression.lineno, cause, edit)
+    held_here = dataclasses.replace(spot, variables={**spot.variables, **held})
+    text = as_ops(syntax.expression(f"{dotted(expression)}(y_true, y_pred)"), held_here)
+    if text is not None:
+        edit = wrapping.replace_expression(spot, expression, f"lambda y_true, y_pred: {text}")
+        return Explanation(RULE, spot.file, expression.lineno, cause, edit)
+    slopes = None if counts(expression, spot) else by_differences(expression, spot)
+    advice = COST if slopes is not None else "Write it with TensorFlow's ops."
+    return Explanation(RULE, spot.file, expression.lineno, cause, slopes, advice, "likely")
+
+
+def _crossentropy(held: dict[str, Any]) -> str:
+    """Keras' name for the crossentropy of labels and probabilities of these shapes."""
+    true, pred = (shape_of(held.get(one)) for one in ("y_true", "y_pred"))
+    if not pred or len(pred) < 2 or pred[-1] == 1:
+        return "binary_crossentropy"
+    return "categorical_crossentropy" if true == pred else "sparse_categorical_crossentropy"
 
 
 def _soft(expression: ast.expr, value: Any, spot: Spot, held: dict[str, Any]) -> Edit | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.doctor.failures.ops import distances
 from pyfunc_debug.doctor.failures.reading.source import dotted
 
 _MOST = 60
@@ -132,6 +133,8 @@ def in_array_ops(call: ast.Call, written: ast.Call, made: list[Any], tf: str) ->
     if len(parts) > 2 and parts[-2] == "norm":
         return _normal(known, last)
     form = _FORMS.get(last)
+    if form is None and not call.keywords and parts[0] in ("scipy", "sklearn"):
+        return distances.in_ops(last, call.args, made, tf)
     return form(known) if form is not None else None
 
 
@@ -520,9 +523,9 @@ def _uniform_1d(known: _Call) -> str | None:
 
 
 def _windows(known: _Call, axis: int, reach: int, weights: str) -> str | None:
-    """A filter along the last axis, with the edges mirrored."""
+    """A filter along the last axis, with the edges mirrored: a row has to be as long as they reach."""
     tf, rank = known.tf, known.rank
-    if rank not in (1, 2) or axis != rank - 1:
+    if rank not in (1, 2) or axis != rank - 1 or known.made[0].shape[-1] < reach:
         return None
     pads = [[0, 0]] * (rank - 1) + [[reach, reach]]
     padded = f'{tf}.pad({known.x}, {pads}, "SYMMETRIC")'

@@ -70,6 +70,7 @@ _OF_RANKS: dict[tuple[str, int | None, int | None], str] = {
 """Ops for two arrays of one dtype: NumPy's name, and their ranks."""
 _OF_KERAS = ("eval", "get_value", "convert_to_numpy")
 """Keras' functions for a tensor's value: a graph computes with the tensor."""
+_LIBRARIES = ("numpy", "scipy", "sklearn", OPENCV)
 _SELF = {"array", "asarray", "asanyarray", "ascontiguousarray", "item"}
 
 
@@ -151,7 +152,7 @@ class _Ops(ast.NodeTransformer):
                 return self._text(image)
             if not in_arguments or of_tensors or takes_tensors(node, self.spot):
                 return node
-            library = next((one for one in ("numpy", "scipy", OPENCV) if root_is(node.func, self.spot, one)), "")
+            library = next((one for one in _LIBRARIES if root_is(node.func, self.spot, one)), "")
             if library:
                 return self._of_library(node, node.func, library, floats, written)
             if root_is(node.func, self.spot, "math") and node.func.attr in _MATH:
@@ -522,7 +523,7 @@ def _of_arrays(value: object) -> ast.Attribute | None:
     elif not callable(value) or isinstance(value, type):
         return None
     public = ".".join(one for one in module.split(".") if not one.startswith("_"))
-    if public not in ("numpy", "numpy.fft", "numpy.linalg") and not public.startswith("scipy."):
+    if public not in ("numpy", "numpy.fft", "numpy.linalg") and not public.startswith(("scipy.", "sklearn.")):
         return None
     return ast.Attribute(syntax.expression(public), name, ast.Load()) if name.isidentifier() else None
 

@@ -76,7 +76,7 @@ def sloped(function: Function | None, call: ast.Call, source: Source, dtypes: Se
         return None
     if not isinstance(inputs, (ast.List, ast.Tuple)) or any(isinstance(one, ast.Starred) for one in inputs.elts):
         return None
-    if "string" in dtypes or in_steps(function) is not None or not _computes(function):
+    if "string" in dtypes or in_steps(function) is not None or not computes(function):
         return None
     single = tout.elts[0] if isinstance(tout, (ast.List, ast.Tuple)) and len(tout.elts) == 1 else tout
     if isinstance(single, (ast.List, ast.Tuple)):
@@ -90,7 +90,7 @@ def sloped(function: Function | None, call: ast.Call, source: Source, dtypes: Se
     return text if single is tout else f"[{text}]"
 
 
-def with_helper(file: str, source: Source, call: ast.Call, text: str, tf: str, np: str) -> Edit | None:
+def with_helper(file: str, source: Source, call: ast.expr, text: str, tf: str, np: str) -> Edit | None:
     """The lines of a call with other text in its place, and the function above them that it needs.
 
     It goes in front of what the module does there, where that is near: into the function otherwise.
@@ -98,13 +98,13 @@ def with_helper(file: str, source: Source, call: ast.Call, text: str, tf: str, n
     Args:
       file: The file of the call.
       source: Its text.
-      call: The call.
+      call: The call, or another expression.
       text: What is in its place.
       tf: How the file calls TensorFlow.
       np: How it calls NumPy.
     """
     statement, placed = source.statement(call.lineno), source.replaced({call: text})
-    if statement is None or placed is None or hasattr(statement, "body") or NAME in text.partition("(")[2]:
+    if statement is None or placed is None or hasattr(statement, "body") or text.count(NAME) > 1:
         return None
     around = [one for one in source.around(statement) if isinstance(one, ast.stmt)]
     outer = around[-1] if around else statement
@@ -118,7 +118,7 @@ def with_helper(file: str, source: Source, call: ast.Call, text: str, tf: str, n
     return Edit(file, start, placed[1], (*lines, *source.lines[start - 1 : placed[0] - 1], placed[2]))
 
 
-def _computes(function: Function) -> bool:
+def computes(function: Function) -> bool:
     """Whether running a body more often changes nothing: it draws no random numbers, prints and keeps nothing.
 
     Nor does it change its inputs, or look up whole numbers in them.

@@ -366,7 +366,8 @@ def expression(situation: Situation) -> Wrap | None:
     own = {} if function is None else assignments(function)
     open_names = {name: made for name, made in own.items() if name not in inputs}  # those have values: the frame's
     dtype = Guess(spot, open_names).of(part)
-    tout = "[]" if isinstance(statement, ast.Expr) and part is value else dtype or f"{tf}.float32"
+    for_nothing = isinstance(statement, ast.Expr) and part is value and not isinstance(function, ast.Lambda)
+    tout = "[]" if for_nothing else dtype or f"{tf}.float32"
     if isinstance(statement, (ast.If, ast.While)) and part is value:
         tout = f"{tf}.bool"
     declared = _of_map_fn(function, part, spot)
