@@ -47,7 +47,7 @@ def lacking(source: Source, line: int, pasted: Sequence[str]) -> list[str]:
 
 
 def import_above(source: Source, file: str, names: Collection[str]) -> Edit | None:
-    """The imports of such modules above a file's first one; None where it has none, or is no file of its own.
+    """The imports of such modules above a file's first one; None where it has none, or is a cell of a notebook.
 
     In a notebook another cell may have them.
     """
