@@ -201,6 +201,7 @@ class Notice(str, Enum):
     ALL_NONE = "all-none"
     SOME_NONE = "some-none"
     FLAT_OP = "flat-op"
+    NOT_FINITE = "not-finite"
     MAPPED_GRADIENT = "mapped-gradient"
     GRADIENT_CHECK = "gradient-check"
     GRAPH_CODE = "graph-code"

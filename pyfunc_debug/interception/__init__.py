@@ -20,6 +20,7 @@ from pyfunc_debug.interception.builds import verdict
 from pyfunc_debug.interception.calls import drop_our_frame, eager_numpy_call, innermost_call, registry_call
 from pyfunc_debug.interception.elements import Elements
 from pyfunc_debug.interception.failures import Failures
+from pyfunc_debug.interception.finite import NotFinite
 from pyfunc_debug.interception.gradients.cut import CutGradients
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
 from pyfunc_debug.interception.gradients.mapped import MappedGradients
@@ -60,7 +61,8 @@ class Interception:
         self._names = _names.load()
         maps = SourceMaps(self._names)
         library = Library(self._names)
-        self._functions = Functions(self._names, observer, library, maps)
+        self._finite = NotFinite(self._names, observer, self.user_line)
+        self._functions = Functions(self._names, observer, library, maps, self._finite)
         self._nodes = Nodes(self._names, observer, self._functions, library, maps)
         self.inputs = Inputs(self._names, library, observer.trouble)
         self._departures = Departures(observer)
@@ -248,9 +250,12 @@ class Interception:
             mapped = MappedGradients(found, self._observer)
             patches.append(Patch(found.mapping, private.MAP_IN_GRAPH, mapped.mapped))
             patches += [Patch(one, "type", mapped.loop_gradient) for one in found.loop_gradients]
+        if found.optional_type is not None:
+            patches.append(Patch(found.optional_type, "get_value", self._finite.get_value))
         if found.tensor_type is not None:
             texts = Texts(found, self._observer, self.user_line)
             patches += [Patch(found.tensor_type, name, texts.text) for name in ("__str__", "__repr__")]
+        cut = CutGradients(found, self._observer, self.user_line, self._finite)
         return [
             *patches,
             Patch(found.registry_type, "insert", self._nodes.insert),
@@ -268,7 +273,7 @@ class Interception:
             Patch(found.concrete_function_type, private.CALL_FLAT, self._functions.call_flat),
             Patch(found.context_type, "call_function", self._functions.call_function),
             Patch(found.autograph_api, private.CONVERT_ACTUAL, self._convert_actual),
-            Patch(found.gradient_tape_type, "gradient", CutGradients(found, self._observer, self.user_line).gradient),
+            Patch(found.gradient_tape_type, "gradient", cut.gradient),
         ]
 
     def _convert_actual(self, original: Any) -> Any:

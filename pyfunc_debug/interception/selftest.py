@@ -17,6 +17,7 @@ from pyfunc_debug.interception.bodies import SourceMaps
 from pyfunc_debug.interception.builds import Verdict
 from pyfunc_debug.interception.calls import registry_call
 from pyfunc_debug.interception.failures import Failures
+from pyfunc_debug.interception.finite import NotFinite
 from pyfunc_debug.interception.gradients.hub import Gradients, Use
 from pyfunc_debug.interception.graphs.functions import Functions
 from pyfunc_debug.interception.graphs.library import Library
@@ -110,7 +111,7 @@ def _try_construction(found: TensorFlowNames) -> str:
         return "some private names moved"
     listener = _Listener()
     library, maps = Library(found), SourceMaps(found)
-    functions = Functions(found, listener, library, maps)
+    functions = Functions(found, listener, library, maps, NotFinite(found, listener, lambda file, line: (file, line)))
     nodes = Nodes(found, listener, functions, library, maps)
     return _run(
         [

@@ -1113,3 +1113,102 @@ def a_square_above_a_tape_that_reads_its_variable():
         z = v + y
         grads = tape.gradient(z, [v])
     print(grads)
+
+
+@triggers("nan-loss", says="what tf.where leaves out", pastes=True)
+def a_choice_whose_other_side_overflows():
+    a = tf.Variable(10.0)
+    optimizer = keras.optimizers.SGD(0.1)
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            out = tf.where(a < 15.0, a, tf.math.pow(10.0, tf.math.exp(a)))
+        grads = tape.gradient(out, a)
+        optimizer.apply_gradients([(grads, a)])
+
+
+@triggers("nan-loss", says="in step 2, after 0", pastes=True)
+def a_root_at_zero_in_a_compiled_step():
+    w = tf.Variable([0.0, 0.0])
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.sqrt(tf.reduce_sum(w**2))
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    for _ in range(3):
+        step()
+
+
+@triggers("nan-loss", says="a logarithm of 0 is infinite", pastes=True)
+def a_cross_entropy_of_ones_own():
+    def my_loss(y_true, y_pred):
+        return -tf.reduce_mean(y_true * tf.math.log(y_pred) + (1 - y_true) * tf.math.log(1 - y_pred))
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("sgd", my_loss)
+    model.set_weights([np.ones((2, 1), np.float32), np.zeros(1, np.float32)])
+    x = np.array([[500.0, 500.0], [-500.0, -500.0]], np.float32)
+    model.fit(x, np.array([[1.0], [0.0]], np.float32), verbose=0)
+
+
+@triggers("nan-loss", says="x holds NaN in 1 of 8 rows", pastes=True)
+def rows_with_nan():
+    x = np.ones((8, 3), np.float32)
+    y = np.ones((8, 1), np.float32)
+    x[5, 1] = np.nan
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(x, y, batch_size=4, verbose=0)
+
+
+@triggers("nan-loss", says="clipnorm=1.0", pastes=True)
+def steps_that_lead_away():
+    x = np.full((8, 1), 100.0, np.float32)
+    w = tf.Variable(tf.zeros([1, 1]))
+    opt = keras.optimizers.SGD(0.01)
+    for _ in range(40):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ w - x) ** 2)
+        opt.apply_gradients(zip(tape.gradient(loss, [w]), [w]))
+
+
+@triggers("nan-loss", says="enable_check_numerics()")
+def a_loss_of_unknown_nan():
+    w = tf.Variable(1.0)
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = w * (tf.constant(np.inf) - tf.constant(np.inf))
+        tape.gradient(loss, w)
+
+
+@near("nan-loss")
+def a_mean_of_nothing_that_is_not_trained():
+    @tf.function
+    def mean_of(x):
+        return tf.reduce_mean(tf.boolean_mask(x, x > 5.0))
+
+    for _ in range(3):
+        mean_of(tf.constant([1.0, 2.0]))
+
+
+@near("nan-loss")
+def a_metric_that_is_nan_beside_a_finite_loss():
+    def precision(y_true, y_pred):
+        return tf.reduce_sum(y_true * tf.round(y_pred * 0.0)) / tf.reduce_sum(tf.round(y_pred * 0.0))
+
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[precision])
+    model.fit(np.ones((4, 3), np.float32), np.ones((4, 1), np.float32), verbose=0)
+
+
+@near("nan-loss")
+def rows_with_nan_that_are_masked():
+    x = np.array([1.0, np.nan, 3.0], np.float32)
+    w = tf.Variable(1.0)
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            known = tf.constant(x[~np.isnan(x)])
+            loss = tf.reduce_mean((known * w - 2.0) ** 2)
+        w.assign_sub(0.01 * tape.gradient(loss, w))

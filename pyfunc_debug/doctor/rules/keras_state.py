@@ -66,7 +66,7 @@ def _of_steps(
         if tree is None or any("run_eagerly" in text or "functions_eagerly" in text for text in facts.code(file)):
             continue
         scopes = [tree, *pastes.around(tree, line, ast.FunctionDef)]
-        for owner, function, around in _traced(scopes):
+        for owner, function, around in traced(scopes):
             if function.lineno not in told and (not predicts or _predicts(tree, function)):
                 told.add(function.lineno)
                 yield file, [*scopes, *around], owner, function, _count(several, function.name)
@@ -87,7 +87,7 @@ def _predicts(tree: ast.Module, function: ast.FunctionDef) -> bool:
     return function.name == "call" and any(one.endswith(("Layer", "Model")) for one in bases) and not asks
 
 
-def _traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef, list[ast.FunctionDef]]]:
+def traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef, list[ast.FunctionDef]]]:
     """Functions that Keras traces in its step: methods of layers, losses and metrics, and what compile was given.
 
     With each the function that made it, where `compile` was given what a call returns: `make_loss()`.

@@ -18,6 +18,7 @@ from typing import Any
 from pyfunc_debug.events import Notice, Observer
 from pyfunc_debug.interception.bodies import unwrap
 from pyfunc_debug.interception.calls import drop_our_frame
+from pyfunc_debug.interception.finite import NotFinite
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.tokens import plain, token_of
@@ -54,11 +55,13 @@ class CutGradients:
       names: TensorFlow's.
       observer: Who is notified of variables without a gradient.
       user_line: Gives the user's file and line for one of AutoGraph's code.
+      finite: Looks whether what it gave is finite.
     """
 
     def __init__(
-        self, names: TensorFlowNames, observer: Observer, user_line: Callable[[str, int], tuple[str, int]]
-    ) -> None:
+        self, names: TensorFlowNames, observer: Observer, user_line: Callable[[str, int], tuple[str, int]],
+        finite: NotFinite,
+    ) -> None:  # fmt: skip
         self._names = names
         self._observer = observer
         self._user_line = user_line
@@ -66,6 +69,7 @@ class CutGradients:
         self._asked: set[tuple[str, int]] = set()
         self._partly: set[tuple[str, int]] = set()
         self._searched: set[int] = set()
+        self._finite = finite
 
     def gradient(self, original: Any) -> Any:
         """The replacement of `GradientTape.gradient`."""
@@ -87,6 +91,7 @@ class CutGradients:
                     self._look(target, sources, found)
                 else:
                     self._look_at_terms(target, sources)
+                self._finite.gradient(target, found, sys._getframe(1))
             except Exception as trouble:
                 self._observer.trouble("looking for a gradient's way", trouble)
             return found

@@ -20,6 +20,7 @@ from typing import Any
 from pyfunc_debug.events import FunctionFacts, LiveRuns, Notice, Observer, RunFacts, TraceFacts
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.calls import drop_our_frame
+from pyfunc_debug.interception.finite import NotFinite
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes
 from pyfunc_debug.interception.graphs.outside import Outside
 from pyfunc_debug.interception.graphs.placement import Placement
@@ -48,7 +49,10 @@ TF_DATA = ("Dataset_", "tf_data_experimental_")
 class Functions:
     """Sees graph traces and runs, and knows which traced function a graph belongs to."""
 
-    def __init__(self, names: TensorFlowNames, observer: Observer, library: Library, maps: SourceMaps) -> None:
+    def __init__(
+        self, names: TensorFlowNames, observer: Observer, library: Library, maps: SourceMaps, finite: NotFinite
+    ) -> None:
+        self.finite = finite
         self.retraces = Retraces(names, observer, maps)
         self._names = names
         self._observer = observer
@@ -272,7 +276,7 @@ class Functions:
             live.begin(run)
             observer.run_began(run)
             try:
-                return original(context, name, tensor_inputs, num_outputs)
+                outputs = original(context, name, tensor_inputs, num_outputs)
             except BaseException as error:
                 if not _ends_data(error):
                     run.error = type(error).__name__
@@ -285,6 +289,11 @@ class Functions:
                 run.duration_ns = time.monotonic_ns() - run.start_ns
                 live.end(run)
                 observer.run_ended(run)
+            try:
+                self.finite.ran(run, outputs)
+            except Exception as trouble:
+                observer.trouble("looking at what a run gave", trouble)
+            return outputs
 
         return call_function
 

@@ -66,6 +66,8 @@ class TensorFlowNames:
     """What hands datasets to the tf.data service; None where that cannot be watched."""
     mapping: Any
     """What vectorizes a function; None where that cannot be watched."""
+    optional_type: Any
+    """What holds the results of Keras' steps until they are asked for; None where that cannot be watched."""
     loop_gradients: tuple[Any, ...]
     """Where TensorFlow looks for the gradient of a loop, as {"type": function}; empty where that has moved."""
     profiler_trace: Any
@@ -200,6 +202,7 @@ def load() -> TensorFlowNames:
             ("service", "dataset", "compression", "dataset_id"),
         ),
         mapping=_holding("tensorflow.python.ops.parallel_for.control_flow_ops:_pfor_impl", None),
+        optional_type=_method_of("tensorflow.python.data.ops.optional_ops:_OptionalImpl", "get_value"),
         loop_gradients=_loop_gradients(),
         profiler_trace=module("tensorflow.python.profiler.trace"),
         keras_signature=_loaded("keras.src.export.export_utils", "get_input_signature"),

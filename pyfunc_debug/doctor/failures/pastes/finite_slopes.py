@@ -54,7 +54,7 @@ def bounded(
         for statement in _statements(scope):
             for value in _values(statement):
                 pasted = first <= value.lineno <= last
-                for node in _outermost(value, bounds, not pasted) if pasted or (around and scope in inside) else ():
+                for node in outermost(value, bounds, not pasted) if pasted or (around and scope in inside) else ():
                     if not any(node is one or _holds(one, node) for one in pieces):
                         pieces[node], said[node] = bounds.text(node)
     if not pieces:
@@ -127,18 +127,18 @@ def _values(statement: ast.stmt) -> Iterator[ast.expr]:
             yield one
 
 
-def _outermost(node: ast.expr, bounds: Bounds, only_powers: bool) -> Iterator[ast.expr]:
+def outermost(node: ast.expr, bounds: Bounds, only_powers: bool) -> Iterator[ast.expr]:
     """The outermost expressions that get a bound."""
     if bounds.changes(node) and (isinstance(node, ast.BinOp) or not only_powers):
         yield node
         return
     for one in ast.iter_child_nodes(node):
         if isinstance(one, ast.expr):
-            yield from _outermost(one, bounds, only_powers)
+            yield from outermost(one, bounds, only_powers)
         elif isinstance(one, (ast.keyword, ast.comprehension)):
             for part in ast.iter_child_nodes(one):
                 if isinstance(part, ast.expr):
-                    yield from _outermost(part, bounds, only_powers)
+                    yield from outermost(part, bounds, only_powers)
 
 
 def _holds(node: ast.expr, other: ast.expr) -> bool:

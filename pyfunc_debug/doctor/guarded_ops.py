@@ -1,0 +1,94 @@
+"""Ops of a loss that give NaN at some values, or whose gradient does, with bounds: logarithms, roots, choices."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.pastes.finite_slopes import outermost
+from pyfunc_debug.doctor.failures.pastes.signs import Signs
+from pyfunc_debug.doctor.failures.pastes.slope_bounds import Bounds
+from pyfunc_debug.doctor.failures.reading.situation import Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, names
+from pyfunc_debug.doctor.failures.reading.symbols import calls
+
+_GROWS = {"exp", "pow", "power", "sinh", "cosh", "expm1", "square"}
+"""Ops whose results may be too large for a float."""
+_GUARDS = ("maximum", "clip_by_value", "epsilon", "eps", "1e-", "log_sigmoid", "softplus", "softmax", "exp(")
+"""Words of an argument that is kept above 0."""
+_LEAST = "1e-7"
+
+
+def guarded(facts: Facts, file: str, scopes: Sequence[ast.AST], gradient: bool) -> dict[ast.expr, str]:
+    """Expressions of some functions that may be it, and what to write for them.
+
+    Args:
+      facts: The recording.
+      file: The file.
+      scopes: The functions, or the block of a tape.
+      gradient: Whether only the gradient is NaN: a logarithm has then no part in it.
+    """
+    tf = pastes.module(facts, file, "tensorflow")
+    if tf is None:
+        return {}
+    spot = Spot(file, 1, {}, {}, "")
+    found: dict[ast.expr, str] = {}
+    for scope in scopes:
+        bounds = Bounds(Signs(tf, spot, scope), scope)
+        for call in calls(scope):
+            if dotted(call.func) == f"{tf}.where" and len(call.args) == 3:
+                found |= _choice(facts, file, call, tf)
+            elif not gradient and dotted(call.func) in (f"{tf}.math.log", f"{tf}.log") and len(call.args) == 1:
+                text = pastes.text_of(facts, file, call.args[0])
+                if names(call.args[0]) and not any(word in text for word in _GUARDS):
+                    found[call.args[0]] = f"{tf}.maximum({text}, {_LEAST})"
+        for value in _values(scope):
+            for node in outermost(value, bounds, False):
+                inside = set(map(id, ast.walk(node)))
+                if not any(id(one) in inside or node in ast.walk(one) for one in found):
+                    found[node] = bounds.text(node)[0]
+    return found
+
+
+def _choice(facts: Facts, file: str, call: ast.Call, tf: str) -> dict[ast.expr, str]:
+    """A choice one side of which may grow beyond all floats: its gradient is taken also where it is left out."""
+    found: dict[ast.expr, str] = {}
+    condition = pastes.text_of(facts, file, call.args[0])
+    for place, side in enumerate(call.args[1:]):
+        grows = [one for one in calls(side) if dotted(one.func).rpartition(".")[2] in _GROWS]
+        read = [
+            one for each in grows for one in ast.walk(each)
+            if isinstance(one, ast.Name) and one.id in names(call.args[0]) and one.id != tf
+        ]  # fmt: skip
+        for one in read:
+            parts = (one.id, f"{tf}.zeros_like({one.id})")
+            taken, left = parts if place == 0 else parts[::-1]
+            found[one] = f"{tf}.where({condition}, {taken}, {left})"
+    return found
+
+
+def _values(scope: ast.AST) -> Iterator[ast.expr]:
+    """The outermost expressions of a function's statements."""
+    for statement in ast.walk(scope):
+        if isinstance(statement, ast.stmt) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            yield from (one for one in ast.iter_child_nodes(statement) if isinstance(one, ast.expr))
+
+
+def with_called(tree: ast.AST, scopes: Sequence[ast.AST]) -> list[ast.AST]:
+    """Some functions, and those of the file that they call by name."""
+    found = list(scopes)
+    functions = {one.name: one for one in pastes.walk(tree, ast.FunctionDef)}
+    for scope in scopes:
+        for call in calls(scope):
+            called = functions.get(dotted(call.func).rpartition(".")[2])
+            if called is not None and called not in found:
+                found.append(called)
+    return found
+
+
+def trains(scope: ast.AST) -> bool:
+    """Whether a function asks a tape."""
+    nodes = code.own_nodes(scope) if isinstance(scope, ast.FunctionDef) else ast.walk(scope)
+    return any(isinstance(one, ast.Attribute) and one.attr in ("gradient", "minimize") for one in nodes)

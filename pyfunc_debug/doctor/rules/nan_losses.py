@@ -1,0 +1,163 @@
+"""A loss or gradient of a training that becomes NaN: NaN in the data, numbers that grow, or an op at its limit."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor import guarded_ops, pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import indent_of, names, tapes_before
+from pyfunc_debug.doctor.rules.keras_state import traced
+from pyfunc_debug.doctor.rules.ran_out import STEPS
+from pyfunc_debug.doctor.text import listed
+from pyfunc_debug.records import Finding
+
+NAMES = ("nan-loss",)
+_GROWN = 1e4
+"""Times that a loss is its first number: then it did not become NaN by one op."""
+_MOST = 4
+"""More places than these are not a paste."""
+_SHOWN = 3
+_OPTIMIZERS = (
+    "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl", "Lion", "Adafactor",
+)  # fmt: skip
+_AT_LIMITS = {
+    True: "a tape takes the gradient also of what tf.where leaves out, and that of a root is infinite at 0",
+    False: "a logarithm of 0 is infinite, and that times 0 is NaN",
+}
+_STEPS = ("fit", "train_on_batch")
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a line that trains."""
+    told: set[tuple[str, int]] = set()
+    for _, _, noticed in facts.notices.get("not-finite", []):
+        file, line = noticed["file"], noticed["line"]
+        if file is None or (file, line) in told or not facts.source(file):
+            continue
+        scopes = _scopes(facts, file, line, noticed)
+        if scopes is not None:
+            told.add((file, line))
+            yield _finding(facts, file, line, noticed, scopes)
+
+
+def _scopes(facts: Facts, file: str, line: int, noticed: dict[str, Any]) -> list[ast.AST] | None:
+    """What computes the loss: functions of the user's, or the block of a tape; None where nothing is trained."""
+    tree = facts.tree(file)
+    if tree is None:
+        return None
+    if noticed["made"] is None:
+        blocks = tapes_before(pastes.source(facts, file), line)
+        return guarded_ops.with_called(tree, blocks[:1])
+    if noticed["function"].rpartition(".")[2] in STEPS:
+        statement = pastes.source(facts, file).statement(line)
+        asked = [one.func.attr for one in ast.walk(statement) if isinstance(one, ast.Call)
+                 and isinstance(one.func, ast.Attribute)] if statement is not None else []  # fmt: skip
+        if not set(asked) & set(_STEPS):
+            return None
+        scopes = [tree, *pastes.around(tree, line, ast.FunctionDef)]
+        return [function for _, function, _ in traced(scopes)]
+    own = facts.definition(*noticed["made"])
+    if own is None or not guarded_ops.trains(own):
+        return None
+    return guarded_ops.with_called(tree, [own])
+
+
+def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes: list[ast.AST]) -> Finding:
+    before = [float(one) for one in noticed["before"]]
+    shown = ", ".join(f"{one:.4g}" for one in before[-_SHOWN:])
+    nan = noticed["what"] != "loss" or noticed["value"] == "nan"
+    since = "from the first step on" if noticed["count"] == 1 else f"in step {noticed['count']:,}"
+    message = f"the {noticed['what']} in line {line} is {'NaN' if nan else 'infinite'} {since}"
+    if noticed["what"] != "loss" and noticed["value"] is not None:
+        message += f", of {float(noticed['value']):.4g}"
+    elif before:
+        message += f", after {shown}"
+    arrays = [tuple(one) for one in noticed["arrays"]]
+    data = _data(facts, file, line, arrays)
+    if data is not None:
+        (name, bad, rows), fix = data
+        return _told(f"{message}: {name} holds NaN in {bad:,} of {rows:,} rows", fix, file, line, arrays, "measured")
+    if before and abs(before[-1]) > _GROWN * max(abs(before[0]), 1e-3):
+        clipped = _clipped(facts, file)
+        fix = clipped or "a smaller learning rate, or clipnorm=1.0 in the optimizer"
+        cause = f": it grew from {before[0]:.4g} to {before[-1]:.4g}, as steps of this size lead away from the minimum"
+        return _told(message + cause, fix, file, line, arrays, "likely")
+    only_gradient = noticed["what"] == "gradient"
+    pieces = guarded_ops.guarded(facts, file, scopes, only_gradient)
+    fix = pastes.all_replaced(facts, file, pieces) if 0 < len(pieces) <= _MOST else ""
+    if fix:
+        lines = sorted({one.lineno for one in pieces})
+        why = f". Line{'s' * (len(lines) > 1)} {listed(lines)} can make that: {_AT_LIMITS[only_gradient]}"
+        return _told(message + why, fix, file, line, arrays, "likely")
+    return _told(message, _checked(facts, file), file, line, arrays, "measured")
+
+
+def _told(message: str, fix: str, file: str, line: int, arrays: list[Any], sure: Any) -> Finding:
+    held = tuple(f"{name}: NaN in {bad:,} of {rows:,} rows" for name, bad, rows in arrays[:_SHOWN])
+    return Finding(NAMES[0], "warning", None, (), message, fix, file, line, evidence=held, confidence=sure)
+
+
+def _data(facts: Facts, file: str, line: int, arrays: list[Any]) -> tuple[tuple[str, int, int], str] | None:
+    """The array with NaN that a line trains on, and the lines that leave its rows out."""
+    source = pastes.source(facts, file)
+    statement = source.statement(line)
+    loops = [one for one in source.around(statement) if isinstance(one, ast.For)] if statement is not None else []
+    read = {name for one in (statement, *(loop.iter for loop in loops)) if one is not None for name in names(one)}
+    found = next((one for one in arrays if one[0] in read), None)
+    if found is None or statement is None:
+        return None
+    name = found[0]
+    np = pastes.module(facts, file, "numpy") or "np"
+    outer = loops[-1] if loops else statement
+    blanks = indent_of(source.lines[outer.lineno - 1])
+    call = next((one for one in ast.walk(statement) if isinstance(one, ast.Call) and one.args
+                 and ast.unparse(one.args[0]) == name), None)  # fmt: skip
+    target = ast.unparse(call.args[1]) if call is not None and len(call.args) > 1 else ""
+    both = target.isidentifier()
+    left, right = (f"{name}, {target}", f"{name}[whole], {target}[whole]") if both else (name, f"{name}[whole]")
+    lines = (
+        f"{blanks}whole = ~{np}.isnan({name}).reshape(len({name}), -1).any(axis=1)  # rows without NaN",
+        f"{blanks}{left} = {right}",
+    )
+    if not both and call is not None:
+        return found, f"leave the rows with NaN out of {name}, and out of what goes with it: {lines[0].strip()}"
+    return found, pastes.written(Edit(file, outer.lineno, outer.lineno - 1, lines))
+
+
+def _clipped(facts: Facts, file: str) -> str:
+    """The program's optimizer with a limit for the length of its gradients."""
+    made = [one for one in pastes.walk(facts.tree(file), ast.Call) if pastes.last_name(one.func) in _OPTIMIZERS]
+    if len(made) == 1 and not any(one.arg in ("clipnorm", "clipvalue", "global_clipnorm") for one in made[0].keywords):
+        return pastes.all_replaced(
+            facts, file, {made[0]: pastes.source(facts, file).with_argument(made[0], "clipnorm=1.0")}
+        )
+    named = {one.lower(): one for one in _OPTIMIZERS}
+    compiled = [one for one in pastes.walk(facts.tree(file), ast.Call) if pastes.last_name(one.func) == "compile"]
+    given = [
+        value for one in compiled for value in (*one.args[:1], *(word.value for word in one.keywords))
+        if isinstance(value, ast.Constant) and str(value.value).lower() in named
+    ]  # fmt: skip
+    if made or len(given) != 1:
+        return ""
+    tf = pastes.module(facts, file, "tensorflow")
+    keras = pastes.module(facts, file, "keras") or (f"{tf}.keras" if tf else None)
+    new = f"{keras}.optimizers.{named[str(given[0].value).lower()]}(clipnorm=1.0)"
+    return pastes.all_replaced(facts, file, {given[0]: new}) if keras else ""
+
+
+def _checked(facts: Facts, file: str) -> str:
+    """What makes TensorFlow name the op: above the first line behind the imports."""
+    tf, tree = pastes.module(facts, file, "tensorflow"), facts.tree(file)
+    line = f"{tf or 'tf'}.debugging.enable_check_numerics()  # fails at the first op that makes NaN, and names it"
+    after = [
+        one for one in getattr(tree, "body", ())
+        if not isinstance(one, (ast.Import, ast.ImportFrom))
+        and not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+    ]  # fmt: skip
+    if tf is None or not after:
+        return line
+    return pastes.written(pastes.above(facts, file, pastes.first_line(after[0]), line))

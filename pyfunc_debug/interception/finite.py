@@ -1,0 +1,184 @@
+"""Losses and gradients that are not finite: what training functions give, and `GradientTape.gradient` in eager code.
+
+Only what Python gets anyway is read, small and on the CPU; nothing is added to a graph.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import types
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyfunc_debug.events import Notice, Observer, RunFacts
+from pyfunc_debug.interception.calls import drop_our_frame
+from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.program.frames import is_installed, is_user
+
+_EACH = 64
+"""Results of a function or line that are looked at; of those after them each `_NTH` is."""
+_NTH = 16
+_KEPT = 32
+"""Numbers before the first that is not finite."""
+_LARGEST = 100_000
+"""Numbers of a gradient."""
+_LARGEST_ARRAY = 20_000_000
+_MOST_ARRAYS = 20
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+class NotFinite:
+    """Watches what training gives.
+
+    Args:
+      names: TensorFlow's.
+      observer: Who is notified.
+      user_line: Gives the user's file and line for one of AutoGraph's code.
+    """
+
+    def __init__(
+        self, names: TensorFlowNames, observer: Observer, user_line: Callable[[str, int], tuple[str, int]]
+    ) -> None:
+        self._names = names
+        self._observer = observer
+        self._user_line = user_line
+        self._counts: dict[Any, int] = {}
+        self._places: dict[str, list[int]] = {}
+        self._before: dict[Any, deque[float]] = {}
+        self._told: set[Any] = set()
+        self._here = threading.local()  # .run: the newest one, whose results are in an Optional
+
+    def get_value(self, original: Any) -> Any:
+        """The replacement of `Optional.get_value`: Keras' steps give their losses and metrics in one."""
+
+        def get_value(self_: Any, name: Any = None) -> Any:
+            try:
+                found = original(self_, name)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
+            run, self._here.run = getattr(self._here, "run", None), None
+            if run is not None:
+                try:
+                    self._look(run, _losses(found), sys._getframe(1))
+                except Exception as trouble:
+                    self._observer.trouble("looking at what a step gave", trouble)
+            return found
+
+        return get_value
+
+    def ran(self, run: RunFacts, outputs: Any) -> None:
+        """A run has ended, with these tensors."""
+        if run.kind != "forward" or run.function is None or run.name in self._told:
+            return
+        if len(outputs) == 1 and outputs[0].dtype.name == "variant":
+            self._here.run = run
+        else:
+            self._look(run, outputs, sys._getframe(2))
+
+    def _look(self, run: RunFacts, outputs: Sequence[Any], frame: types.FrameType) -> None:
+        name = run.name
+        if not self._looks(name) or run.function is None:
+            return
+        places = self._places.get(name)
+        if places is None:
+            places = self._places[name] = [place for place, one in enumerate(outputs) if _is_number(one)]
+        for place in places:
+            value = float(outputs[place])
+            before = self._before.setdefault((name, place), deque(maxlen=_KEPT))
+            if math.isfinite(value):
+                before.append(value)
+                continue
+            self._told.add(name)
+            user = _users_frame(frame)
+            where = None if user is None else self._user_line(user.f_code.co_filename, user.f_lineno)
+            self._observer.notice(
+                Notice.NOT_FINITE, None, None, what="loss", run=run.id, function=run.function.name,
+                made=(run.function.file, run.function.line), value=str(value), before=list(before),
+                count=self._counts[name], file=where[0] if where else None, line=where[1] if where else None,
+                arrays=_with_nan(user), sources=[one for one in (where and where[0], run.function.file) if one],
+            )  # fmt: skip
+            return
+
+    def gradient(self, target: Any, found: Any, frame: types.FrameType) -> None:
+        """A tape was asked in a frame, and gave this for a target: looked at in eager code only."""
+        flat = self._names.nest.flatten(target)
+        if len(flat) != 1 or not hasattr(flat[0], "numpy"):
+            return
+        user = _users_frame(frame)
+        if user is None:
+            return
+        where = self._user_line(user.f_code.co_filename, user.f_lineno)
+        if where in self._told or not self._looks(where):
+            return
+        value = float(flat[0]) if _is_number(flat[0]) else None
+        before = self._before.setdefault(where, deque(maxlen=_KEPT))
+        if value is None or math.isfinite(value):
+            bad = [one for one in self._names.nest.flatten(found) if one is not None and _has_nan(one)]
+            if not bad:
+                before += [] if value is None else [value]
+                return
+        self._told.add(where)
+        self._observer.notice(
+            Notice.NOT_FINITE, None, None, what="gradient" if value is None or math.isfinite(value) else "loss",
+            function=user.f_code.co_name, made=None, value=None if value is None else str(value),
+            before=list(before), count=self._counts[where], file=where[0], line=where[1], arrays=_with_nan(user),
+            sources=[where[0]],
+        )  # fmt: skip
+
+    def _looks(self, key: Any) -> bool:
+        """Whether this result is one of those that are looked at."""
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        return count <= _EACH or count % _NTH == 0
+
+
+def _losses(logs: Any) -> list[Any]:
+    """Of what a step of Keras' gives: metrics may be NaN by design, as a precision of no positives."""
+    return [one for name, one in logs.items() if "loss" in str(name)] if isinstance(logs, dict) else []
+
+
+def _is_number(tensor: Any) -> bool:
+    """Whether a value is an eager tensor of one float, on the CPU."""
+    dtype = getattr(getattr(tensor, "dtype", None), "name", "")
+    return dtype in _FLOATS and hasattr(tensor, "numpy") and tensor.shape.rank == 0 and "CPU" in str(tensor.device)
+
+
+def _has_nan(tensor: Any) -> bool:
+    """Whether a gradient is an eager tensor that holds NaN; one of a few numbers, on the CPU."""
+    import numpy as np
+
+    tensor = getattr(tensor, "values", tensor)  # of IndexedSlices
+    if getattr(getattr(tensor, "dtype", None), "name", "") not in _FLOATS or not hasattr(tensor, "numpy"):
+        return False
+    if (tensor.shape.num_elements() or 0) > _LARGEST or "CPU" not in str(tensor.device):
+        return False
+    return bool(np.isnan(np.asarray(tensor.numpy(), np.float32)).any())
+
+
+def _users_frame(frame: types.FrameType | None) -> types.FrameType | None:
+    """The innermost frame of a user's own file."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if is_user(file) and not is_installed(file):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _with_nan(frame: types.FrameType | None) -> Sequence[tuple[str, int, int]]:
+    """The arrays of a frame and its module that hold NaN: their names, the rows with NaN, and all rows."""
+    import numpy as np
+
+    found: list[tuple[str, int, int]] = []
+    if frame is None:
+        return found
+    for name, value in {**frame.f_globals, **frame.f_locals}.items():
+        if type(value) is not np.ndarray or value.dtype.kind != "f" or not 0 < value.size <= _LARGEST_ARRAY:
+            continue
+        rows = np.isnan(value.reshape(len(value) if value.ndim else 1, -1)).any(axis=1)
+        if rows.any() and len(found) < _MOST_ARRAYS:
+            found.append((name, int(rows.sum()), rows.size))
+    return found
