@@ -1,6 +1,6 @@
 """A gradient for what a layer of a Keras model gives, as Grad-CAM asks it: of another call, or of no value at all.
 
-Each call of a model computes its layers anew. Only one model that gives both, the layer's output and its own, has the
+Each call of a model computes its layers again. Only one model that gives both, the layer's output and its own, has the
 gradient of the one for the other.
 """
 
@@ -84,7 +84,7 @@ def _of_another_call(spot: Spot, block: ast.With, asked: ast.Call) -> Explanatio
         return None
     text = spot.source.text
     cause = (
-        f"`{short(text(inner), 30)}` and `{short(text(outer), 30)}` are two calls, and each computes its layers anew: "
+        f"`{short(text(inner), 30)}` and `{short(text(outer), 30)}` are two calls, and each computes its layers again: "
         f"`{short(text(target), 30)}` is not made of {wanted.id}. One model gives both."
     )
     both = _both(spot, wanted.id, f"{text(inner.func)}.output", whole, outer)
