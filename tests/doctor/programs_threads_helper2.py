@@ -74,3 +74,68 @@ def a_text_of_a_model_that_runs_eagerly():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", distance, run_eagerly=True)
     model.fit(np.ones((8, 2), np.float32), np.ones((8, 1), np.float32), batch_size=2, epochs=3, verbose=0)
+
+
+# -- untaped: steps under a tape --------------------------------------------------------------------------------------
+
+
+@triggers("untaped", says="gives 0 or 1, and has no gradient", pastes=True)
+def a_comparison_in_a_loss_of_a_tape():
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, activation="sigmoid")])
+    x, y = tf.random.normal((8, 3)), tf.ones((8, 1))
+    with tf.GradientTape() as tape:
+        pred = tf.cast(model(x) > 0.5, tf.float32)
+        loss = tf.reduce_mean((pred - y) ** 2)
+    tape.gradient(loss, model.trainable_variables)
+
+
+@triggers("untaped", says="gives whole numbers, and has no gradient", pastes=True)
+def whole_numbers_under_a_tape():
+    w = tf.Variable([1.3, 2.7])
+    with tf.GradientTape() as tape:
+        whole = tf.cast(w, tf.int32)
+        y = tf.cast(whole, tf.float32) * 2.0
+        loss = tf.reduce_sum((y - 3.0) ** 2)
+    tape.gradient(loss, w)
+    assert loss == 2.0
+
+
+@near("untaped")
+def whole_numbers_beside_a_loss_of_a_tape():
+    w = tf.Variable([1.3, 2.7])
+    with tf.GradientTape() as tape:
+        whole = tf.cast(tf.cast(w, tf.int32), tf.float32)
+        loss = tf.reduce_sum((w - whole) ** 2)
+        right = tf.reduce_mean(tf.cast(w > 1.0, tf.float32))
+    assert tape.gradient(loss, w) is not None
+    assert right == 1.0
+
+
+# -- second-order: eager tapes ----------------------------------------------------------------------------------------
+
+
+@triggers("second-order", says="a second derivative was taken through", pastes=True)
+def a_second_derivative_of_eager_tapes():
+    def cube(x):
+        return x**3
+
+    x = tf.constant(2.0)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.py_function(cube, [x], tf.float32)
+        dy = inner.gradient(y, x)
+    outer.gradient(dy, x)
+
+
+@near("second-order")
+def a_second_derivative_of_ops_beside_a_py_function():
+    x = tf.constant(2.0)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = x**3
+        dy = inner.gradient(y, x)
+    outer.gradient(dy, x)
+    tf.py_function(lambda x: x**3, [x], tf.float32)

@@ -17,7 +17,7 @@ NAMES = ("untaped",)
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line that asks a tape."""
     told = {(one.file, one.line) for one in failures(facts, ("cut-gradient", "none-gradient"))}
-    if told or facts.notices["cut-gradient"]:
+    if told or facts.notices["cut-gradient"] or facts.notices["flat-op"]:
         return  # why there is none is known, and is another
     for _, _, noticed in facts.notices["all-none"]:
         file, line = str(noticed["file"]), int(noticed["line"])

@@ -7,6 +7,7 @@ array of NumPy's of it. Where something live is added to it again, it is live.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,9 @@ _STATIC = {"shape", "dtype", "ndim", "name"}
 _OUTSIDE = ("numpy", "math", "scipy", "sklearn", "pandas", "statistics", "cv2", "random")
 _TENSORFLOW = ("tensorflow", "keras", "tf_keras")
 _DEEPEST = 3
+_WHOLE = re.compile(r"u?int\d+|bool")
+_STEPS = {"round", "rint", "floor", "ceil", "sign", "argmax", "argmin", "argsort"}
+"""Ops that give places, or whole numbers: no small change of their input changes them."""
 
 _State = ast.Call | bool
 """True: live. A call: what cut it. False: neither."""
@@ -241,7 +245,7 @@ class _Trace:
     def _of_tensorflow(self, node: ast.Call, name: str, given: _State) -> _State:
         if name in NODE_CALLS and given:
             raise _UnknownError
-        if name == "stop_gradient" and given is True:
+        if given is True and (name == "stop_gradient" or moves_in_steps(node)):
             return node
         first = node.args[0] if node.args else None
         packed = isinstance(first, (ast.List, ast.ListComp)) or dotted(first) in self._lists if first else False
@@ -275,6 +279,18 @@ class _Trace:
         return (isinstance(func, ast.Name) and func.id in states) or dotted(func).startswith("self.")
 
 
+def moves_in_steps(call: ast.Call) -> bool:
+    """Whether an op of TensorFlow's gives places or whole numbers, which have no gradient: `tf.cast(x, tf.int32)`."""
+    name = dotted(call.func).rpartition(".")[2]
+    if name == "cast" and call.args and isinstance(call.args[0], ast.Compare):
+        return True
+    if name in ("cast", "saturate_cast"):
+        kinds = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "dtype")]
+        texts = [getattr(one, "value", None) if isinstance(one, ast.Constant) else dotted(one) for one in kinds]
+        return any(_WHOLE.fullmatch(str(one).rpartition(".")[2]) for one in texts)
+    return name in _STEPS
+
+
 def is_outside(func: ast.expr, spot: Spot) -> bool:
     """Whether a function is Python's, NumPy's, SciPy's or the like, also one imported by its own name."""
     if any(root_is(func, spot, one) for one in _OUTSIDE):
@@ -291,4 +307,4 @@ def _is_variable(value: Any) -> bool:
     return "Variable" in type(value).__name__ and bool(getattr(value, "trainable", True))
 
 
-__all__ = ["Cut", "Liveness", "constant_under_a_tape", "is_outside", "left_behind", "live_statements"]
+__all__ = ["Cut", "Liveness", "constant_under_a_tape", "is_outside", "left_behind", "live_statements", "moves_in_steps"]

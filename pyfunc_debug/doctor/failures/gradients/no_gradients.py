@@ -6,13 +6,13 @@ import ast
 import re
 import types
 
-from pyfunc_debug.doctor.failures.gradients.left_behind import Cut, left_behind
+from pyfunc_debug.doctor.failures.gradients.left_behind import Cut, left_behind, moves_in_steps
 from pyfunc_debug.doctor.failures.models.hidden_models import under_the_tape
 from pyfunc_debug.doctor.failures.ops.body_in_ops import as_edit, body_in_ops
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.ops.slopes import COST
 from pyfunc_debug.doctor.failures.ops.slopes import by_differences as measured_gradient
-from pyfunc_debug.doctor.failures.ops.smooth import NEAR, in_steps, of_library, ranks
+from pyfunc_debug.doctor.failures.ops.smooth import NEAR, in_steps, of_library, ranks, smoothed
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.pastes.plain_call import plain_call
 from pyfunc_debug.doctor.failures.reading.nodes import (
@@ -35,6 +35,8 @@ _MODULES = ("np", "numpy", "math", "scipy")
 """What computes something besides: it does not go with the value that it is given."""
 _MOST = 6
 """Lines of a paste that are not the user's own."""
+_COMPUTES = {"cast", "reduce_sum", "reduce_mean", "square", "abs", "pow", "multiply", "subtract", "add", "print"}
+"""Ops that compute with whole numbers as they do with floats."""
 _FLAT = re.compile(r"\b(?:unique|searchsorted|one_hot|histogram_fixed_width|bincount|argmax|argmin)\(")
 """Ops without a gradient."""
 _SAID = "No gradients provided for any variable"
@@ -290,7 +292,8 @@ def by_the_source(file: str, source: Source, line: int) -> Explanation | None:
     if len(blocks) != 1:
         return None
     module: dict[str, object] = {name: types.ModuleType(full) for name, full in imports(source).items()}
-    inside = [one.id for one in ast.walk(blocks[0]) if isinstance(one, ast.Name)]
+    called = {dotted(one.func) for one in calls(blocks[0])}
+    inside = [one.id for one in ast.walk(blocks[0]) if isinstance(one, ast.Name) and one.id not in called]
     floats: dict[str, object] = {one: Described("float32", None) for one in inside if one not in module}
     spot = Spot(file, line, floats, module, "")
     asked = [
@@ -304,6 +307,8 @@ def by_the_source(file: str, source: Source, line: int) -> Explanation | None:
 def _left(spot: Spot, cut: Cut, so: str = "No variable has a gradient.") -> Explanation:
     """The loss as it came to the tape: a number, or what was made of numbers and arrays. `so` is what follows."""
     text, line = spot.source.text, cut.call.lineno
+    if moves_in_steps(cut.call) and cut.inner is not None:
+        return _steps(spot, cut, cut.inner, so)
     stops = dotted(cut.call.func).endswith("stop_gradient")
     how = "lets no gradient through" if stops else "leaves TensorFlow"
     why = "" if stops else ": a GradientTape sees ops of TensorFlow only"
@@ -331,6 +336,50 @@ def _left(spot: Spot, cut: Cut, so: str = "No variable has a gradient.") -> Expl
             f"{wall.lineno}) has no gradient either."
         )
     return Explanation(RULE, spot.file, line, cause, None, advice, "likely")
+
+
+def _steps(spot: Spot, cut: Cut, inner: ast.expr, so: str) -> Explanation:
+    """An op that gives whole numbers or places: its values with the gradient of its input, where they stay numbers."""
+    text, source, call = spot.source.text, spot.source, cut.call
+    name = dotted(call.func).rpartition(".")[2]
+    compares = isinstance(inner, ast.Compare)
+    what = "places" if name.startswith("arg") else "0 or 1" if compares else "whole numbers"
+    cause = f"`{short(text(call), 30)}` gives {what}, and has no gradient: the loss is made of it alone. {so}"
+    close = smoothed(inner, call, spot) if compares else None
+    if close is not None:
+        edit = edit_of(spot.file, source.replaced({close[0]: close[1]}))
+        return Explanation(RULE, spot.file, call.lineno, f"{cause} This is close, and has one.", edit, "", "likely")
+    given = text(inner) if isinstance(inner, (ast.Name, ast.Call, ast.Attribute)) else f"({text(inner)})"
+    tf = dotted(call.func).partition(".")[0]
+    stepped = f"{tf}.cast({text(call)}, {given}.dtype)" if name == "cast" else text(call)
+    placed = None
+    if not name.startswith("arg") and "bool" not in text(call) and _stays_a_number(source, call):
+        placed = source.replaced({call: f"({given} + {tf}.stop_gradient({stepped} - {given}))"})
+    if placed is None:
+        return Explanation(
+            RULE, spot.file, call.lineno, cause, None, f"Compute the loss with {given} itself.", "likely"
+        )
+    cause += " This has its values, and the gradient of what goes in."
+    return Explanation(RULE, spot.file, call.lineno, cause, edit_of(spot.file, placed), "", "likely")
+
+
+def _stays_a_number(source: Source, call: ast.Call) -> bool:
+    """Whether what a call gives is only computed with: as an index, floats would not do."""
+    around = source.parent(call)
+    uses: list[ast.AST] = [call]
+    if isinstance(around, ast.Assign) and len(around.targets) == 1 and isinstance(around.targets[0], ast.Name):
+        scope = source.function(call.lineno) or source.tree
+        name = around.targets[0].id
+        uses = [
+            one for one in ast.walk(scope)
+            if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+        ]  # fmt: skip
+    parents = [source.parent(one) for one in uses]
+    return all(
+        isinstance(one, (ast.BinOp, ast.UnaryOp, ast.Return))
+        or (isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in _COMPUTES)
+        for one in parents
+    )
 
 
 def _function_in_ops(spot: Spot, cut: Cut) -> Edit | None:

@@ -7,11 +7,12 @@ import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import indent_of, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short, tapes_before
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup
 
 RULE = "untaped"
 _SAID = re.compile(r"Passed in object .*of type '(\w+)', not tf\.Tensor", re.DOTALL)
+_NO_TENSOR = "'numpy.ndarray' object has no attribute '_id'"
 _NUMBERS = ("float", "int", "list")
 
 
@@ -53,6 +54,41 @@ def explain(situation: Situation) -> Explanation | None:
     )
     made = f"{blanks}{text} = {tf}.convert_to_tensor({text}, {tf}.float32)"
     return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, first - 1, (made,)))
+
+
+def of_array(situation: Situation) -> Explanation | None:
+    """The explanation, if a tape was asked for the gradient for an array of NumPy's."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or situation.body or _NO_TENSOR not in situation.message:
+        return None
+    source = spot.source
+    for call in calls(statement):
+        tape = dotted(call.func).rpartition(".")[0]
+        wanted = call.args[1] if dotted(call.func).endswith(".gradient") and len(call.args) == 2 else None
+        blocks = [
+            one for one in tapes_before(source, spot.line)
+            if tape in {dotted(item.optional_vars) for item in one.items if item.optional_vars is not None}
+        ]  # fmt: skip
+        if not isinstance(wanted, ast.Name) or type(spot.value(wanted.id)).__name__ != "ndarray" or len(blocks) != 1:
+            continue
+        tf, block, blanks = alias(spot, "tensorflow"), blocks[0], indent_of(source.lines[blocks[0].lineno - 1])
+        inside = indent_of(source.lines[block.body[0].lineno - 1])
+        cause = (
+            f"{wanted.id} is an array of NumPy's: a tape has gradients for tensors. As a tensor that the tape watches, "
+            "it has one."
+        )
+        lines = (
+            f"{blanks}{wanted.id} = {tf}.convert_to_tensor({wanted.id}, {tf}.float32)",
+            *source.lines[block.lineno - 1 : block.body[0].lineno - 1],
+            f"{inside}{tape}.watch({wanted.id})",
+        )
+        if block.body[0].lineno == block.lineno:
+            return None
+        return Explanation(
+            RULE, spot.file, spot.line, cause, Edit(spot.file, block.lineno, block.body[0].lineno - 1, lines)
+        )
+    return None
 
 
 def _tapes(spot: Spot, name: str) -> list[ast.expr]:

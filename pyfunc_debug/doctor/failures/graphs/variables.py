@@ -44,7 +44,8 @@ def explain(situation: Situation) -> Explanation | None:
         return layers_in_call.explain(situation)
     if _NOT_LIFTED[1] in situation.message:
         return _place(spot, function, statement) or layers_in_call.explain(situation)
-    late = layers_in_call.explain(situation) or late_variables.explain(situation)
+    own = layers_in_call.of_function(spot, function) if isinstance(function, ast.FunctionDef) else None
+    late = own or layers_in_call.explain(situation) or late_variables.explain(situation)
     if late is not None:
         return late
     code = short(spot.source.text(statement).split("\n")[0], 36)

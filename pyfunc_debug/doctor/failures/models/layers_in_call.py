@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,10 +56,54 @@ def explain(situation: Situation) -> Explanation | None:
         made, inside = _made(function, spot), set(calls(statement))
         here = [one for one in made if one.call in inside or one.target in names(statement)]
         here += [one for one in made if one.target.startswith("self.") and one.target in spot.source.text(statement)]
-        if here and function.name not in ("__init__", "build"):
+        if function.name in ("__init__", "build"):
+            continue
+        if here:
             first = next((one for one in here if not _WITHOUT.search(dotted(one.call.func))), here[0])
             return _explanation(spot, function, first, made)
+        edit = _listed(spot, function)
+        if edit is not None:
+            one = next(one for one in calls(function) if _is_class(one.func, spot))
+            return Explanation(RULE, spot.file, one.lineno, _cause(spot, function, one), edit)
     return None
+
+
+def of_function(spot: Spot, function: ast.FunctionDef) -> Explanation | None:
+    """The same in a function that is none of a class: its layers, made above it.
+
+    Args:
+      spot: Its frame.
+      function: The function: the tf.function, or one that is called in one place.
+    """
+    source = spot.source
+    every = [one for one in _made(function, spot) if one.kind == "layer"]
+    called = [one for one in calls(source.tree) if dotted(one.func) == function.name]
+    if (
+        not every
+        or isinstance(source.parent(function), ast.ClassDef)
+        or (not function.decorator_list and len(called) > 1)
+    ):
+        return None
+    taken = {one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name)}
+    pieces, lines, dropped = dict[ast.expr, str](), list[str](), list[ast.stmt]()
+    for one in every:
+        looped = any(isinstance(part, _LOOPS) and part in ast.walk(function) for part in source.around(one.call))
+        if looped or _needs(one.call, function) or (one.statement is not None and not _once(source, function, one)):
+            return None
+        if one.statement is None:
+            name = _attribute(dotted(one.call.func).rpartition(".")[2], taken)
+            pieces[one.call] = name
+        else:
+            name = one.target
+            dropped.append(one.statement)
+        taken.add(name)
+        lines.append(f"{name} = {source.text(one.call)}")
+    first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
+    blanks = indent_of(source.lines[first - 1])
+    above = Edit(spot.file, first, first - 1, tuple(f"{blanks}{line}" for line in "\n".join(lines).split("\n")))
+    cause = _cause(spot, function, every[0].call, "layer", f"above {function.name}")
+    edits = [above, *_uses(spot, function, pieces, dropped)]
+    return Explanation(RULE, spot.file, every[0].call.lineno, cause, together(edits, source.lines))
 
 
 def without_variables(situation: Situation) -> Explanation | None:
@@ -158,19 +203,25 @@ def _is_class(node: ast.expr, spot: Spot) -> bool:
 
 
 def _explanation(spot: Spot, function: ast.FunctionDef, made: _Made, every: list[_Made]) -> Explanation | None:
-    source = spot.source
     if made.kind == "variable" and _changes(function, made.target):
         return None
-    where = "build" if any(one.kind != "layer" or _needs(one.call, function) for one in every) else "__init__"
-    what = {"layer": "a layer, and with it variables,"}.get(made.kind, "a variable")
-    cause = (
-        f"`{short(source.text(made.call), 40)}` makes {what} each time that {function.name} is "
-        f"traced: only the first trace may make them, and each would have others. Made in {where} it is one "
-        f"{'layer' if made.kind == 'layer' else 'weight'}, which is trained."
-    )
+    late = [one for one in every if one.kind != "layer" or _needs(one.call, function)]
+    where = "build" if any(_loop(spot.source, function, one) is None for one in late) else "__init__"
+    cause = _cause(spot, function, made.call, made.kind, f"in {where}")
     edit = _moved(spot, function, every)
     advice = "" if edit is not None else f"Make it in {where}, as an attribute of self, and use that here."
     return Explanation(RULE, spot.file, made.call.lineno, cause, edit, advice)
+
+
+def _cause(
+    spot: Spot, function: ast.FunctionDef, call: ast.Call, kind: str = "layer", where: str = "in __init__"
+) -> str:
+    what = {"layer": "a layer, and with it variables,"}.get(kind, "a variable")
+    return (
+        f"`{short(spot.source.text(call), 40)}` makes {what} each time that {function.name} is "
+        f"traced: only the first trace may make them, and each would have others. Made {where} it is one "
+        f"{'layer' if kind == 'layer' else 'weight'}, which is trained."
+    )
 
 
 def _changes(function: ast.FunctionDef, name: str) -> bool:
@@ -193,9 +244,18 @@ def _moved(spot: Spot, function: ast.FunctionDef, every: list[_Made]) -> Edit | 
     taken = {one.attr for one in ast.walk(holder) if isinstance(one, ast.Attribute)} | set(dir(spot.variables["self"]))
     into: dict[str, list[str]] = {"__init__": [], "build": []}
     pieces, dropped = dict[ast.expr, str](), list[ast.stmt]()
+    turns = dict[ast.For, list[str]]()
     for one in every:
         if any(isinstance(part, _LOOPS) for part in source.around(one.call)):
-            return None
+            loop, name = _loop(source, function, one), _attribute_of(one, taken)
+            if loop is None or name in names(loop):
+                return None
+            taken.add(name)
+            of = f"for {source.text(loop.target)} in {source.text(loop.iter)}"
+            into["__init__"].append(f"self.{name} = [{source.text(one.call)} {of}]")
+            turns.setdefault(loop, []).append(name)
+            pieces[one.call] = name
+            continue
         needed = _needs(one.call, function)
         text = _text(spot, function, one, bool(needed))
         name = _attribute_of(one, taken)
@@ -223,7 +283,75 @@ def _moved(spot: Spot, function: ast.FunctionDef, every: list[_Made]) -> Edit | 
             edits = [Edit(spot.file, added.first, added.last, (*same[0].lines, *added.lines))]
         elif added is not None:
             edits.append(added)
+    for loop, layers in turns.items():
+        every_turn = ", ".join([source.text(loop.iter), *(f"self.{one}" for one in layers)])
+        target = source.text(loop.target)
+        target = f"({target})" if isinstance(loop.target, ast.Tuple) and not target.startswith("(") else target
+        pieces[loop.target], pieces[loop.iter] = ", ".join([target, *layers]), f"zip({every_turn})"
     edits += _uses(spot, function, pieces, dropped)
+    first, last = min(one.first for one in edits), max(one.last for one in edits)
+    return together(edits, source.lines) if last - first <= _MOST else None
+
+
+def _loop(source: Source, function: ast.FunctionDef, made: _Made) -> ast.For | None:
+    """The loop of a method that makes a layer in each turn, calls it at once, and is known before the call."""
+    loops = [one for one in source.around(made.call) if isinstance(one, _LOOPS)]
+    loop = loops[0] if len(loops) == 1 and loops[0] in function.body else None
+    if not isinstance(loop, ast.For) or made.kind != "layer" or made.statement is not None:
+        return None
+    turned = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
+    needed = (_needs(made.call, function) - turned) | _needs(loop.iter, function)
+    stored = [one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    return None if needed or any(stored.count(one) > 1 for one in turned) else loop
+
+
+def _listed(spot: Spot, function: ast.FunctionDef) -> Edit | None:
+    """Lists of layers that a method fills before it calls them, filled at the end of __init__ instead."""
+    source, holder = spot.source, spot.source.parent(function)
+    if not isinstance(holder, ast.ClassDef) or _calls_itself(holder, function.name):
+        return None
+    filled = dict[ast.stmt, str]()
+    for one in function.body:
+        makes = [each for each in calls(one) if _is_class(each.func, spot)]
+        if not makes or any(isinstance(part := source.parent(each), ast.Call) and part.func is each for each in makes):
+            continue
+        into = {
+            dotted(each.func.value) for each in calls(one)
+            if isinstance(each.func, ast.Attribute) and each.func.attr == "append"
+        }  # fmt: skip
+        if isinstance(one, ast.Assign) and isinstance(one.value, (ast.List, ast.ListComp)):
+            into = {dotted(each) for each in one.targets}
+        if len(into) != 1 or not isinstance(one, (ast.For, ast.Expr, ast.Assign)):
+            return None
+        filled[one] = into.pop()
+    lists = set(filled.values())
+    begun = [
+        one for one in function.body if isinstance(one, ast.Assign) and len(one.targets) == 1
+        and dotted(one.targets[0]) in lists and isinstance(one.value, ast.List) and not one.value.elts
+    ]  # fmt: skip
+    moved = [one for one in function.body if one in filled or one in begun]
+    own = {one.id for part in moved for one in ast.walk(part) if isinstance(one, ast.Name)}
+    stored = [one for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    inside = {one.id for part in moved for one in ast.walk(part) if one in stored}
+    given = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
+    taken = {one.attr for one in ast.walk(holder) if isinstance(one, ast.Attribute)} | set(dir(spot.variables["self"]))
+    if not lists or "" in lists or own & ((given | {one.id for one in stored}) - inside):
+        return None
+    renamed = {name: f"self.{_attribute(name, taken)}" for name in lists if "." not in name}
+    pieces: dict[ast.expr, str] = {
+        one: renamed[one.id] for one in ast.walk(function) if isinstance(one, ast.Name) and one.id in renamed
+    }  # fmt: skip
+    lines = [
+        line for part in moved
+        for line in textwrap.dedent("\n".join(source.spliced(
+            {node: text for node, text in pieces.items() if node in set(ast.walk(part))},
+            part.lineno, part.end_lineno or part.lineno,
+        ))).split("\n")
+    ]  # fmt: skip
+    added = _method(spot, holder, function, "__init__", lines)
+    if added is None:
+        return None
+    edits = [added, *_uses(spot, function, pieces, moved)]
     first, last = min(one.first for one in edits), max(one.last for one in edits)
     return together(edits, source.lines) if last - first <= _MOST else None
 
