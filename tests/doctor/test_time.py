@@ -30,6 +30,7 @@ def recording(
     inside_ns=0,
     idle_ns=0,
     inputs=(),
+    others=None,
     **columns,
 ):
     """One node with calls that each waited and took so long, `at_once` of them side by side."""
@@ -47,7 +48,8 @@ def recording(
     end = (calls + 2) * period + wait_ns + idle_ns
     return written(
         tmp_path / "a.pfrec", meta={"cores": 4, "gil": {"grade": grade, "why": "a test"}, "end_ns": end,
-                                    "clock": {"monotonic_ns": 0, "wall_ns": 0}, "inputs": [*inputs]},
+                                    "clock": {"monotonic_ns": 0, "wall_ns": 0}, "inputs": [*inputs],
+                                    "others": others},
         thread=threads if at_once > 1 else THREADS, function=[function], node=[node(function=1)], call=rows, gil=gil,
     )  # fmt: skip
 
@@ -66,6 +68,8 @@ def rules(path):
         (["gil-wait"], (100, 5 * MS, 4 * MS), {"grade": "op-start"}),
         ([], (100, MS, 9 * MS), {}),  # a tenth of the time
         ([], (10, 9 * MS, MS), {}),  # 0.09 s in all
+        ([], (50, 9 * MS, MS), {"blame": "crunch", "others": 0.75}),  # 0.11 s had the machine been idle
+        (["gil-wait"], (100, 9 * MS, MS), {"blame": "crunch", "others": 0.75}),
         ([], (100, 9 * MS, MS), {"grade": "bound"}),  # no measurement
         ([], (100, 9 * MS, MS), {"blame": "pyfunc_debug writer"}),  # without us it would not wait
     ],

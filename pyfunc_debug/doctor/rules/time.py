@@ -51,12 +51,13 @@ def _contention(facts: Facts) -> Iterator[Finding]:
         if one.node.origin != "user":
             continue
         stage = stages.get(one.node.id)
-        if stage is not None and ((stage.at_once > 1.5 and _much(one, _AT_ONCE_SHARE)) or _holds(facts, one, stage)):
+        at_once = stage is not None and stage.at_once > 1.5 and _much(facts, one, _AT_ONCE_SHARE)
+        if stage is not None and (at_once or _holds(facts, one, stage)):
             best = max(stage.ceilings, key=lambda ceiling: ceiling.speedup)
             if best.speedup < _GAIN:
                 reported.add(one.node.id)
                 yield _useless(facts, one, stage, best.speedup)
-        if one.node.id not in reported and _much(one):
+        if one.node.id not in reported and _much(facts, one):
             yield _inside(facts, one) if (one.reacquire_ns or 0) > one.wait_ns else _waits(facts, one)
 
 
@@ -76,10 +77,10 @@ def _span_ns(facts: Facts, node: int) -> int:
     return int(last or 0) - int(first or 0)
 
 
-def _much(one: NodeContention, share: float = _WAIT_SHARE) -> bool:
-    """What it waited for us is not the program's."""
+def _much(facts: Facts, one: NodeContention, share: float = _WAIT_SHARE) -> bool:
+    """Whether a node waited for long: longer beside other processes. What it waited for us is not the program's."""
     waited, total = one.wait_ns + (one.reacquire_ns or 0) - one.ours_ns, one.wait_ns + one.body_ns
-    return one.grade in ("native", "op-start") and waited >= max(_WAIT_NS, share * total)
+    return one.grade in ("native", "op-start") and waited >= max(facts.least_ns(_WAIT_NS), share * total)
 
 
 def _is_main(label: str) -> bool:
