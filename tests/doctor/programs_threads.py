@@ -1212,3 +1212,27 @@ def rows_with_nan_that_are_masked():
             known = tf.constant(x[~np.isnan(x)])
             loss = tf.reduce_mean((known * w - 2.0) ** 2)
         w.assign_sub(0.01 * tape.gradient(loss, w))
+
+
+@triggers("retrace", says="pad `state` to few sizes")
+def sizes_beside_objects_and_a_flag():
+    class Agent:
+        @tf.function
+        def act(self, state, test):
+            return tf.reduce_sum(state) if test else state[0, 0]
+
+    for agent in [Agent() for _ in range(3)]:
+        for n in range(4):
+            agent.act(tf.ones([n + 1, 3]), n % 2 == 0)
+
+
+@triggers("retrace", says="reduce_retracing=True", pastes=True)
+def many_sizes_of_one_object():
+    class Agent:
+        @tf.function
+        def act(self, state, test):
+            return tf.reduce_sum(state) if test else state[0, 0]
+
+    agent = Agent()
+    for n in range(12):
+        agent.act(tf.ones([n + 1, 3]), n % 2 == 0)

@@ -24,6 +24,10 @@ _SHOWN = 3
 _WORTH = 10
 """Runs of a graph that pay for its trace."""
 _SIZES = re.compile(r": shape \((\d[^)]*)\), was \((\d[^)]*)\)$")
+_SIZED = re.compile(r"`([^`]+)`: shape \(")
+_SIZE = re.compile(r"(?<=[\[ ])\d+(?=[,\]])")
+_FEWER = 0.75
+"""Share of the traces that must be left at most, for open sizes to be offered."""
 _METHOD = re.compile(r"__inference_Dataset_([a-z]+(?:_map)?)_")
 """The method of a dataset that a function was traced for, in the name of its graph."""
 _OPTION = re.compile(r"\w+=")
@@ -172,11 +176,27 @@ def _unproven(facts: Facts, function: Function, traces: list[GraphTrace]) -> str
     reasons = [one for trace in traces for one in trace.reason]
     sized = [match for one in reasons if (match := _SIZES.search(one)) is not None]
     if 2 * len(sized) > len(reasons) and all(len(_parts(one[1])) == len(_parts(one[2])) for one in sized):
+        if not _opens(facts, function, traces):
+            named = list(dict.fromkeys(match[1] for one in reasons if (match := _SIZED.match(one)) is not None))
+            shown = " and ".join(f"`{one}`" for one in named[:_SHOWN]) or "it"
+            return f"pad {shown} to few sizes: each size is traced again for each object and each value of Python's"
         own = _written(facts, function, ["reduce_retracing=True"], [])
         return own or f"tf.function({function.name.rpartition('.')[2]}, reduce_retracing=True)"
     if any("Python value" in one for one in reasons) or all(_COUNTED.match(one) for one in reasons):
         return _numbers_as_tensors(facts, function, traces, reasons) or _in_words(reasons)
     return "call it with arguments of the same dtype, rank and structure each time"
+
+
+def _opens(facts: Facts, function: Function, traces: list[GraphTrace]) -> bool:
+    """Whether graphs for open sizes would be fewer: TensorFlow opens them in the second trace of the same other values.
+
+    Each object whose method it is has graphs of its own.
+    """
+    every = [one for one in facts.traces if one.function == function.id and one.error is None]
+    objects = 1 + sum(any("another object's method" in reason for reason in one.reason) for one in every)
+    groups = Counter(_SIZE.sub("?", one.signature) for one in every)
+    left = sum(min(count, 2 * objects) for count in groups.values())
+    return left <= _FEWER * len(every)
 
 
 def _in_words(reasons: list[str]) -> str:
