@@ -72,8 +72,8 @@ class NotFinite:
 
     def ran(self, run: RunFacts, outputs: Any) -> None:
         """A run has ended, with these tensors."""
-        if run.kind != "forward" or run.function is None or run.name in self._told:
-            return
+        if run.kind != "forward" or run.function is None or run.name in self._told or not outputs:
+            return  # None is what a function gives that has no results
         if len(outputs) == 1 and outputs[0].dtype.name == "variant":
             self._here.run = run
         else:

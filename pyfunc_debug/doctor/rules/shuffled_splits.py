@@ -86,7 +86,8 @@ def kept_order(facts: Facts, site: Sequence[Any]) -> tuple[str, tuple[str, int]]
     for scope in (*reversed(pastes.around(tree, int(site[1]), ast.FunctionDef)), tree):
         shuffles = [
             one for one in pastes.walk(scope, ast.Call)
-            if isinstance(one.func, ast.Attribute) and one.func.attr == "shuffle" and 0 < len(one.args) < 3
+            if isinstance(one.func, ast.Attribute) and one.func.attr == "shuffle" and len(one.args) < 3
+            and (one.args or any(word.arg == "buffer_size" for word in one.keywords))
             and not any(word.arg == "reshuffle_each_iteration" for word in one.keywords)
         ]  # fmt: skip
         if len(shuffles) == 1:

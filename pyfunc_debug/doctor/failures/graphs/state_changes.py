@@ -15,6 +15,7 @@ from pyfunc_debug.program.syntax import copied
 
 _LONGEST = 8
 """Lines that are moved into a body."""
+_ADDS = ("append", "extend", "insert", "add", "update", "write")
 _CONVERTS = ("int", "float", "str", "bool", "bytes")
 
 
@@ -38,7 +39,7 @@ def edit(spot: Spot, statement: ast.stmt, message: str) -> Edit | None:
             return None
         if root(target) in _made_here(function) or _reads_again(function, statement, target):
             return None
-    elif not isinstance(statement, ast.With):
+    elif not isinstance(statement, ast.With) or _is_read_on(function, statement):
         return None
     inputs = list(symbolic_parts(statement, spot))
     if not inputs or not all(one.isidentifier() for one in inputs):
@@ -46,6 +47,21 @@ def edit(spot: Spot, statement: ast.stmt, message: str) -> Edit | None:
     hashed = inputs if "unhashable" in message else []
     made = in_python(spot.source, function, statement, inputs, alias(spot, "tensorflow"), hashed)
     return None if made is None else dataclasses.replace(made, file=spot.file)
+
+
+def _is_read_on(function: ast.FunctionDef, block: ast.With) -> bool:
+    """Whether the function goes on with what a block sets or adds to: a body that runs later gives it nothing."""
+    changed = {one.id for one in ast.walk(block) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    changed |= {
+        dotted(one.func.value) for one in ast.walk(block)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _ADDS
+    }  # fmt: skip
+    made = changed & (_made_here(function) | {one.id for one in ast.walk(block) if isinstance(one, ast.Name)})
+    return any(
+        isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id in made
+        and one.lineno > (block.end_lineno or block.lineno)
+        for one in own_nodes(function)
+    )  # fmt: skip
 
 
 def kept_in_python(spot: Spot, statement: ast.Assign | ast.AugAssign, function: ast.FunctionDef) -> Edit | None:

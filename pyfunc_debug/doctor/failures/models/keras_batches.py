@@ -31,6 +31,9 @@ _AXES = re.compile(
 )
 _NONE = "None values not supported"
 _GROWS = ("append", "extend")
+_MAKES_ARRAYS = {
+    "expand_dims", "array", "asarray", "stack", "reshape", "zeros", "ones", "concatenate", "concat", "vstack", "full",
+}  # fmt: skip
 _MOST = 3
 """More returns than these are not a paste."""
 
@@ -282,7 +285,7 @@ def _numbers(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
     single = not pieces
     if single:
         np = alias(maker.spot, "numpy")
-        pieces = {one: f"{np}.array([{maker.source.text(one)}])" for one in parts}
+        pieces = {one: f"{np}.array([{maker.source.text(one)}])" for one in parts if not _is_array(maker.made(one))}
     else:
         pieces |= _by_input(maker)
     shown = short(found[1], 20) if found is not None else "a number"
@@ -311,6 +314,15 @@ def _examples(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
     )
     pieces = {one: f"{np}.expand_dims({maker.source.text(one)}, 0)" for one in parts}
     return _explained(maker, cause, pieces, f"Let it {maker.verb[:-1]} batches: x[None] is one of one example.")
+
+
+def _is_array(value: ast.expr) -> bool:
+    """Whether an expression makes an array or a tensor with axes: `tf.expand_dims(x, 0)`, `x[None]`, `x[:5]`."""
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in _MAKES_ARRAYS
+    parts = value.slice.elts if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Tuple) else []
+    parts = parts or ([value.slice] if isinstance(value, ast.Subscript) else [])
+    return any(isinstance(one, ast.Slice) or (isinstance(one, ast.Constant) and one.value is None) for one in parts)
 
 
 def _leaves(value: ast.expr) -> list[ast.expr]:
