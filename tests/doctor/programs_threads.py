@@ -1236,3 +1236,90 @@ def many_sizes_of_one_object():
     agent = Agent()
     for n in range(12):
         agent.act(tf.ones([n + 1, 3]), n % 2 == 0)
+
+
+class Enough(keras.callbacks.Callback):
+    """Ends what would go on for ever."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 150:
+            raise LookupError("enough")
+
+    def on_test_batch_end(self, batch, logs=None):
+        if batch == 150:
+            raise LookupError("enough")
+
+
+@triggers("endless-epoch", ends_with=LookupError, says="batches yields for ever", pastes=True)
+def a_generator_without_end():
+    def batches():
+        while True:
+            yield np.ones((4, 3), np.float32), np.ones((4, 1), np.float32)
+
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(batches(), epochs=2, verbose=0, callbacks=[Enough()])
+
+
+@triggers("endless-epoch", ends_with=LookupError, says="steps_per_epoch=100", pastes=True)
+def a_dataset_of_a_generator_without_end():
+    def rows():
+        while True:
+            yield np.ones(3, np.float32), np.ones(1, np.float32)
+
+    spec = tf.TensorSpec([3]), tf.TensorSpec([1])
+    ds = tf.data.Dataset.from_generator(rows, output_signature=spec).batch(4).prefetch(2)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(ds, verbose=0, callbacks=[Enough()])
+
+
+@triggers("endless-epoch", ends_with=LookupError, says="validation_steps=100", pastes=True)
+def validation_without_end():
+    def batches():
+        while True:
+            yield np.ones((4, 3), np.float32), np.ones((4, 1), np.float32)
+
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x, y = np.ones((8, 3), np.float32), np.ones((8, 1), np.float32)
+    model.fit(x, y, validation_data=batches(), verbose=0, callbacks=[Enough()])
+
+
+@near("endless-epoch")
+def a_generator_without_end_and_its_steps():
+    def batches():
+        while True:
+            yield np.ones((4, 3), np.float32), np.ones((4, 1), np.float32)
+
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(batches(), steps_per_epoch=8, verbose=0)
+
+
+@near("endless-epoch")
+def a_part_of_a_generator_without_end():
+    def rows():
+        while True:
+            yield np.ones(3, np.float32), np.ones(1, np.float32)
+
+    spec = tf.TensorSpec([3]), tf.TensorSpec([1])
+    ds = tf.data.Dataset.from_generator(rows, output_signature=spec).take(32).batch(4)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(ds, verbose=0)
+
+
+@near("endless-epoch")
+def a_generator_that_is_left():
+    def batches():
+        count = 0
+        while True:
+            count += 1
+            if count > 8:
+                return
+            yield np.ones((4, 3), np.float32), np.ones((4, 1), np.float32)
+
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(batches(), verbose=0)

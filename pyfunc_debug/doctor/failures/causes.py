@@ -202,6 +202,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     structures.explain,
     unknown_shape.explain,
     generators.without_shapes,
+    generators.with_open_ranks,
     none_shape.explain,
     kept_tensor.explain,
     hashed_tensors.explain,

@@ -121,6 +121,52 @@ def without_shapes(situation: Situation) -> Explanation | None:
     )  # fmt: skip
 
 
+def with_open_ranks(situation: Situation) -> Explanation | None:
+    """`tf.TensorSpec(shape=None, ...)` in a signature: a part of unknown rank, which Keras cannot take for a batch."""
+    if situation.body or not (_NO_SHAPE.search(situation.message) or _of_unknown_rank(situation)):
+        return None
+    for file, source, call in generator_calls.calls(situation):
+        signature = next((one.value for one in call.keywords if one.arg == "output_signature"), None)
+        function = generator_calls.function_of(source, generator_calls.given(call))
+        yielded = generator_calls.yields_of(function)
+        if signature is None or function is None or len(yielded) != 1 or yielded[0].value is None:
+            continue
+        spot = next((one for one in situation.spots if one.file == file), situation.last)
+        own = Spot(file, function.lineno, {}, spot.module if spot is not None else {}, "")
+        pieces: dict[ast.expr, str] = {}
+        for spec, value in _pairs(signature, yielded[0].value):
+            open_shape = _open_shape(spec)
+            shape = shapes.shape_of_value(value, function, own) if open_shape is not None else None
+            if open_shape is not None and shape is not None:
+                pieces[open_shape] = shapes.written(shape)
+        if pieces:
+            edit = edit_of(file, source.replaced(pieces))
+            cause = (
+                "A TensorSpec without a shape says nothing of the rank, and what comes after needs it. By the source, "
+                f"what {function.name} yields has it."
+            )
+            line = min(one.lineno for one in pieces)
+            advice = "" if edit else f"Write shape={next(iter(pieces.values()))} there."
+            return Explanation("unknown-shape", file, line, cause, edit, advice, "likely")
+    return None
+
+
+def _pairs(signature: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """The parts of a signature and of what is yielded, side by side."""
+    both = isinstance(signature, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List))
+    if not both:
+        return [(signature, value)]
+    return [pair for one, other in zip(signature.elts, value.elts) for pair in _pairs(one, other)]  # type: ignore[attr-defined]
+
+
+def _open_shape(spec: ast.expr) -> ast.expr | None:
+    """`None` of `tf.TensorSpec(shape=None, ...)`."""
+    if not isinstance(spec, ast.Call) or not dotted(spec.func).endswith("TensorSpec"):
+        return None
+    shape = next((one.value for one in spec.keywords if one.arg == "shape"), spec.args[0] if spec.args else None)
+    return shape if isinstance(shape, ast.Constant) and shape.value is None else None
+
+
 def _of_unknown_rank(situation: Situation) -> bool:
     """Whether a size of a tensor was asked for whose rank is not known."""
     spot = situation.last
