@@ -1323,3 +1323,23 @@ def a_generator_that_is_left():
     model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(batches(), verbose=0)
+
+
+@triggers("shuffled-apart", says="each goes through it on its own", pastes=True)
+def a_shuffled_dataset_zipped_with_its_map():
+    def double(mask):
+        return mask * 2
+
+    images = tf.data.Dataset.range(10).shuffle(10)
+    masks = images.map(double)
+    pairs = tf.data.Dataset.zip((images, masks))
+    for image, mask in pairs:
+        print(int(image), int(mask))
+
+
+@near("shuffled-apart")
+def two_orders_of_one_dataset_on_purpose():
+    data = tf.data.Dataset.range(10)
+    pairs = tf.data.Dataset.zip((data.shuffle(10), data.shuffle(10)))
+    for one, other in pairs:
+        print(int(one), int(other))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
@@ -37,7 +37,12 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         for stage in loop["stages"]:
             sides = stage.get("sides") or []
-            if len(sides) == 2 and _random(sides):
+            if len(sides) == 2 and _twice(sides, loop["stages"]):
+                for finding in _of_itself(facts, loop["site"]):
+                    if finding.line not in told:
+                        told.add(finding.line or 0)
+                        yield finding
+            elif len(sides) == 2 and _random(sides):
                 for finding in _findings(facts, loop["site"], sides):
                     if finding.line not in told:
                         told.add(finding.line or 0)
@@ -58,6 +63,53 @@ def _random(sides: list[dict[str, Any]]) -> bool:
         known = one["order"] is not None and other["order"] is not None
         return known and (one["order"] != other["order"] or one["order"][:2] == [0, 0])  # without a seed
     return True
+
+
+def _twice(sides: list[dict[str, Any]], stages: list[dict[str, Any]]) -> bool:
+    """Whether two sides go through a shuffle of one dataset that gives each pass an order of its own, seed or not."""
+    one, other = sides
+    same = one["source"] == other["source"] and "order" in one and one["order"] == other.get("order")
+    return same and any(stage.get("reshuffles") for stage in stages)
+
+
+def _of_itself(facts: Facts, site: list[Any]) -> Iterator[Finding]:
+    """One for each zip of a shuffled dataset with what a map makes of it: both go through one shuffle, each anew."""
+    for file in facts.files:
+        for call in _zips(facts.tree(file)):
+            given = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
+            ways = [_way(facts, file, one, call) for one in given]
+            if len(ways) != 2 or not all(ways):
+                continue
+            shuffles = [one for one in ways[0] if _name(one) == "shuffle" and one in ways[1]]
+            if not shuffles:
+                continue
+            names = " and ".join(pastes.text_of(facts, file, one) for one in given)
+            line = shuffles[0].func.end_lineno or shuffles[0].lineno
+            yield Finding(
+                NAMES[0], "error", None, (),
+                f"{names} are zipped, and both come through the shuffle of line {line}: each goes through it on its "
+                "own, in another order, so that an element gets the partner of another one",
+                _mapped(facts, file, call, given, ways) or "map one dataset to pairs: ds.map(lambda x: (x, f(x)))",
+                file, call.lineno, evidence=(f"the pairs are read at {facts.source_line(*site[:2])}",),
+            )  # fmt: skip
+
+
+def _mapped(facts: Facts, file: str, call: ast.Call, given: Sequence[ast.expr], ways: list[list[ast.Call]]) -> str:
+    """The pairs as one map, where the one side is a map of the other."""
+    for place, other in ((1, 0), (0, 1)):
+        last = ways[place][0]
+        if _name(last) != "map" or len(last.args) != 1 or last.keywords or ways[place][1:] != ways[other]:
+            continue
+        function = last.args[0]
+        plain = isinstance(function, ast.Lambda) and len(function.args.args) == 1
+        if not plain and not isinstance(function, (ast.Name, ast.Attribute)):
+            continue
+        text = pastes.text_of(facts, file, function)
+        made = f"({text})(x)" if isinstance(function, ast.Lambda) else f"{text}(x)"
+        pair = f"x, {made}" if place else f"{made}, x"
+        new = f"{pastes.text_of(facts, file, given[other])}.map(lambda x: ({pair}))"
+        return pastes.all_replaced(facts, file, {call: new})
+    return ""
 
 
 def _findings(facts: Facts, site: list[Any], sides: list[dict[str, Any]]) -> Iterator[Finding]:
