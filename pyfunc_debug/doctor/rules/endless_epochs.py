@@ -1,4 +1,7 @@
-"""`fit` on data that never end, without a number of steps: its first epoch goes on for ever."""
+"""`fit` on data that never end, without a number of steps: its first epoch goes on for ever.
+
+See pyfunc_debug/doctor/failures/models/endless_epochs for what is said while it goes on; this is for all other ends.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.rules.ran_out import steps_of_keras
 from pyfunc_debug.records import Finding
 
@@ -21,14 +25,16 @@ _DATA = {"fit": ("steps_per_epoch", "validation_data", "validation_steps"), "eva
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a line of `fit` or `evaluate`."""
+    """One finding a line of `fit` or `evaluate`: what was said while it went on, else what the source says."""
+    told = list(failures(facts, NAMES))
+    yield from told
     for (file, line), traces in steps_of_keras(facts)[0].items():
         calls = [
             one for one in pastes.around(facts.tree(file), line, ast.Call)
             if isinstance(one.func, ast.Attribute) and one.func.attr in _DATA
         ]  # fmt: skip
         count = sum(map(len, traces.values()))
-        if len(calls) != 1 or count < _LEAST or any("stop_training" in one for one in facts.code(file)):
+        if told or len(calls) != 1 or count < _LEAST or any("stop_training" in one for one in facts.code(file)):
             continue
         call = calls[0]
         method = call.func.attr  # type: ignore[attr-defined]
