@@ -218,21 +218,25 @@ class LiveRecording(Recording):
             return ""
 
     def _endless(self, frame: FrameType) -> str:
-        """Why the graph trace that the main thread is in does not end; on the thread that noticed how old it is."""
+        """Why the graph trace, or Keras' epoch, that the main thread is in does not end; on the thread that looks."""
         recorder, interception = self._recorder, self._interception
         if recorder is None or interception is None or self._going_on:
             return ""
-        from pyfunc_debug.doctor.failures.graphs.endless_traces import going_on
+        from pyfunc_debug.doctor.failures.graphs import endless_traces
         from pyfunc_debug.doctor.failures.kept import noted
+        from pyfunc_debug.doctor.failures.models import endless_epochs
 
+        what = "a graph trace"
         try:
-            explanation = going_on(frame, interception.user_line)
+            explanation = endless_traces.going_on(frame, interception.user_line)
+            if explanation is None:
+                explanation, what = endless_epochs.going_on(frame, interception.user_line), "an epoch"
         except Exception as error:  # the thread goes on while we look
             recorder.trouble("looking at a graph trace", error)
             return ""
         if explanation is None:
             return ""
-        recorder.notice(Notice.FAILURE, None, None, **noted(explanation, "a graph trace that did not end"))
+        recorder.notice(Notice.FAILURE, None, None, **noted(explanation, f"{what} that did not end"))
         self._going_on = True
         return explanation.text()
 
@@ -322,12 +326,14 @@ class LiveRecording(Recording):
             from pyfunc_debug.doctor.failures.causes import explain
             from pyfunc_debug.doctor.failures.graphs import endless_traces
             from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
+            from pyfunc_debug.doctor.failures.models import endless_epochs
             from pyfunc_debug.doctor.failures.reading.failed_line import held
 
             asked = error, self._interception.user_line, lambda *query: self._reader.rows(*query)
             stopped = error.__context__ if isinstance(error, SystemError) else error  # TensorFlow lost an interrupt
             if isinstance(stopped, KeyboardInterrupt):
                 explanation = endless_traces.interrupted(stopped, self._interception.user_line)
+                explanation = explanation or endless_epochs.interrupted(stopped, self._interception.user_line)
                 if explanation is None or self._going_on:  # that was said, perhaps of a line further in
                     return None
             else:

@@ -34,7 +34,7 @@ def for_ever(facts: Facts, file: str, function: ast.FunctionDef) -> str:
     """The generator's loop, with what it changes or uses up, inside `while True`: what stands before is done once."""
     own = list(code.own_nodes(function))
     first = next((place for place, one in enumerate(function.body) if _yields(one)), None)
-    if first is None or any(isinstance(one, ast.Return) for one in own):
+    if first is None or any(isinstance(one, ast.Return) for one in own) or _stays_over(function.body[first]):
         return ""
     changed = {name for one in function.body[first:] for name in _changed(one)}
     for place in range(first - 1, -1, -1):
@@ -48,6 +48,15 @@ def for_ever(facts: Facts, file: str, function: ast.FunctionDef) -> str:
     indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
     new = (f"{indent}while True:", *(f"    {line}" if line.strip() else line for line in lines))
     return pastes.written(Edit(file, begin, end, new))
+
+
+def _stays_over(loop: ast.stmt) -> bool:
+    """Whether a `while` asks for what it changes in an object, as `self.rows`: the second time it is over at once."""
+    if not isinstance(loop, ast.While):
+        return False
+    asked = {ast.unparse(one) for one in ast.walk(loop.test) if isinstance(one, ast.Attribute)}
+    every = (one for one in ast.walk(loop) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store))
+    return any(ast.unparse(one) in asked for one in every)
 
 
 def _yields(node: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""A graph trace that the main thread is in for long: shown to who knows traces without an end, until he says so."""
+"""A graph trace, or a `fit` of Keras', that the main thread is in for long: shown to who knows those without an end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from types import FrameType
 
 from pyfunc_debug.program.garbage import no_search
 
-_TRACE = "func_graph_from_py_func"
+TRACE = frozenset({"func_graph_from_py_func"})
 """TensorFlow's function that traces: framework/func_graph.py."""
+EPOCHS = frozenset({"fit", "evaluate", "predict"})
+"""Keras' methods that go through data: backend/tensorflow/trainer.py."""
 _LOOKS = 20
 """How often a trace that may end is shown."""
 
@@ -22,9 +24,11 @@ class LongTrace:
     Args:
       after_s: How long it must be in one trace.
       endless: Why the trace in this frame does not end, as text; empty where it may.
+      functions: Names of the functions whose outermost call is the trace.
     """
 
-    def __init__(self, after_s: float, endless: Callable[[FrameType], str]) -> None:
+    def __init__(self, after_s: float, endless: Callable[[FrameType], str], functions: frozenset[str] = TRACE) -> None:
+        self._functions = functions
         self._after_ns = after_s * 1e9
         self._endless = endless
         self._in: int | None = None
@@ -38,7 +42,7 @@ class LongTrace:
         frame = sys._current_frames().get(main) if main is not None else None
         outer, one = None, frame
         while one is not None:
-            outer = id(one) if one.f_code.co_name == _TRACE else outer
+            outer = id(one) if one.f_code.co_name in self._functions else outer
             one = one.f_back
         now = time.monotonic_ns()
         if outer is None or outer != self._in or frame is None:

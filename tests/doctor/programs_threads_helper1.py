@@ -163,3 +163,37 @@ def a_generator_that_closes_over_its_text():
         yield 1 if split == "train" else 0
 
     list(tf.data.Dataset.from_generator(lambda: numbers("train"), output_signature=tf.TensorSpec((), tf.int32)))
+
+
+# -- ran-out ----------------------------------------------------------------------------------------------------------
+
+
+class Windows:
+    def __init__(self, size):
+        self.rows = np.arange(2 * size, dtype=np.float32).reshape(size, 2)
+
+    def batches(self, size):
+        """Batches of windows."""
+        at = 0
+        while at < len(self.rows) - size:
+            yield self.rows[at : at + size], self.rows[at : at + size, :1]
+            at += size
+
+    def queued(self, size):
+        while len(self.rows) > size:
+            batch, self.rows = self.rows[:size], self.rows[size:]
+            yield batch, batch[:, :1]
+
+
+@triggers("ran-out", says="while True:", pastes=True)
+def a_method_that_counts_its_batches():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(Windows(21).batches(4), steps_per_epoch=5, epochs=3, verbose=0)
+
+
+@triggers("ran-out", says="let queued go on for ever")
+def a_method_that_empties_a_queue():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(Windows(21).queued(4), steps_per_epoch=5, epochs=3, verbose=0)

@@ -13,6 +13,7 @@ NAMES = (
     "autograph",
     "body-input",
     "cut-gradient",
+    "endless-epoch",
     "exhausted",
     "generator",
     "input-signature",

@@ -392,11 +392,11 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
             places = _within(places, call, parts[0]) or places
         function = generator_calls.function_of(source, generator_calls.given(call))
         # Where what yields is not there to be read (df.iterrows), the signature may be wrong as a whole.
-        seen = generator_calls.yields_of(function) or (len(parts) == 1 and len(got) == len(wanted))
+        seen = generator_calls.yields_of(function) or len(got) == len(wanted)
         fits = _differing(got, wanted) if _had_elements(situation) else _of_source(got, function, file, situation)
         fits = _left_open(fits, wanted)
         said = _written(fits, places[0], sizes)
-        pieces: dict[ast.expr, str] = {places[0]: said}
+        pieces: dict[ast.expr, str] = {places[0]: said, **_others(situation, call, parts[1:], sizes)}
         number = _elements_before(situation)
         batch = _batch_behind(source, call) if number and fits != got and len(fits) == len(got) else None
         if batch is not None and abs(batch.lineno - places[0].lineno) < _NEAR:
@@ -444,6 +444,20 @@ def _failed_parts(situation: Situation) -> list[int]:
             pairs = enumerate(zip(arrays, wanted))
             return [place for place, (one, shape) in pairs if not shape.is_compatible_with(one.shape)]
     return []
+
+
+def _others(situation: Situation, call: ast.Call, parts: list[int], sizes: dict[str, int]) -> dict[ast.expr, str]:
+    """The shapes of the further parts that failed, in the places of those that are declared."""
+    found: dict[ast.expr, str] = {}
+    for frame in frames(situation.inner.__traceback__):
+        arrays, declared = (frame.f_locals.get(name) for name in ("ret_arrays", "flattened_shapes"))
+        for part in parts if isinstance(arrays, list) and declared is not None else ():
+            got, wanted = tuple(arrays[part].shape), tuple(declared[part].as_list())
+            shapes_of = [one for one in ast.walk(call) if isinstance(one, (ast.Tuple, ast.List))]
+            places = _within([one for one in shapes_of if _sizes(one, sizes) == wanted], call, part)
+            if len(places) == 1 and len(got) == len(wanted):
+                found[places[0]] = _written(_left_open(_differing(got, wanted), wanted), places[0], sizes)
+    return found
 
 
 def _within(places: list[_Written], call: ast.Call, part: int) -> list[_Written]:

@@ -48,7 +48,7 @@ def explain(situation: Situation) -> Explanation | None:
         else f"{stage}, and how many it gives is known only once it ran"
     )
     cause = f"{short(text, 30)} has no length: its elements come from {who}."
-    if stage == "" or any(_endless(one.function()) for one in generators):
+    if stage == "" or any(is_endless(one.function()) for one in generators):
         return None
     pieces, rest = _for_keras(statement, asked, spot)
     found = spot.source.replaced({**pieces, **dict.fromkeys(rest, f"sum(1 for _ in {text})")})
@@ -104,9 +104,17 @@ def _stage(dataset: object, generators: bool) -> str:
     return found
 
 
-def _endless(function: ast.AST | None) -> bool:
-    """Whether a generator loops for ever."""
+def is_endless(function: ast.AST | None) -> bool:
+    """Whether a generator loops for ever: nothing in its `while True` leaves it."""
     return function is not None and any(
         isinstance(one, ast.While) and isinstance(one.test, ast.Constant) and bool(one.test.value)
+        and not any(isinstance(part, (ast.Return, ast.Raise)) for part in ast.walk(one)) and not _breaks(one.body)
         for one in ast.walk(function)
-    )
+    )  # fmt: skip
+
+
+def _breaks(body: list[ast.stmt]) -> bool:
+    """Whether a `break` in a loop's body is for that loop, and not for one inside."""
+    inside = [part for one in body if not isinstance(one, (ast.For, ast.While)) for part in ast.iter_child_nodes(one)]
+    blocks = [one for one in inside if isinstance(one, (ast.stmt, ast.ExceptHandler))]
+    return any(isinstance(one, ast.Break) for one in body) or any(_breaks([one]) for one in blocks)  # type: ignore[list-item]

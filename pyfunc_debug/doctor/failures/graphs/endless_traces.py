@@ -14,7 +14,7 @@ from types import FrameType
 
 from pyfunc_debug.doctor.failures.pastes.control_flow import converts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.situation import Locate, Situation, Spot, lines_of, spots_of
+from pyfunc_debug.doctor.failures.reading.situation import Locate, Situation, Spot, lines_around, lines_of, spots_of
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup
 
@@ -52,11 +52,7 @@ def interrupted(error: KeyboardInterrupt, locate: Locate) -> Explanation | None:
 
 def going_on(frame: FrameType, locate: Locate) -> Explanation | None:
     """The explanation for a thread that is in such a trace now, and in this frame."""
-    lines: list[tuple[FrameType, int]] = []
-    one: FrameType | None = frame
-    while one is not None:
-        lines.insert(0, (one, one.f_lineno))
-        one = one.f_back
+    lines = lines_around(frame)
     asked = _asked([frame for frame, _ in lines])
     return _told(spots_of(lines, locate), asked, _has_no_end) if asked >= _MANY else None
 

@@ -243,6 +243,14 @@ def _other_batch(maker: _Maker, text: str, call: ast.Call) -> Explanation | None
         cause = f"{maker.name} returned None: "
         cause += "a way through it reaches no `return`. " if maker.values else "it has no `return`. "
         return _explained(maker, cause + takes, {}, "Return the batch on every way.")
+    yields = [one for one in own_nodes(maker.function) if isinstance(one, ast.Yield) and one.value is not None]
+    if maker.verb == "returns" and yields:
+        plain = [one for one in yields if maker.source.parent(maker.source.parent(one) or one) is maker.function]
+        made: dict[ast.expr, str] = {
+            one: f"return {maker.source.text(one.value)}" for one in plain if one.value is not None
+        }
+        cause = f"{maker.name} yields, which makes a generator of it. Keras asks it for each batch, by its number. "
+        return _explained(maker, cause + takes, made if len(yields) == len(made) == 1 else {}, "Return the batch.")
     counts = {len(one.elts) for one in maker.values if isinstance(one, (ast.Tuple, ast.List))}
     many = f"{counts.pop()} values" if len(counts) == 1 and max(counts) > 3 else "no such tuple"
     pieces: dict[ast.expr, str] = {}

@@ -165,12 +165,18 @@ def _rows(
     keeps = any(one is not None and (wrapping.means_bytes(one, spot) or _is_binary(one)) for one in inside)
     values = {name: name if eager or keeps else _text(name, one) for name, one in zip(listed, parts)}
     if isinstance(given, ast.Lambda):
-        row = _with(given.body, values)
+        row = _with(_of_parts(given.body, len(parts)), values)
     else:
         called = outer.source.text(given) + (".python_function" if wrapping.is_graph(function) else "")
         row = f"{called}({', '.join(values.values())})"
     every = "ds" if eager else "ds.as_numpy_iterator()"
     return f"{row} for {', '.join(listed)} in {every}"
+
+
+def _of_parts(body: ast.expr, count: int) -> ast.expr:
+    """`[load(x), load(y)]` of an element of as many parts as a tuple: tf.data makes one tensor of a list."""
+    made = isinstance(body, ast.List) and all(isinstance(one, ast.Call) for one in body.elts)
+    return ast.Tuple(body.elts, ast.Load()) if made and len(body.elts) == count > 1 else body  # type: ignore[attr-defined]
 
 
 def _wants_tensors(function: Function) -> bool:

@@ -204,6 +204,16 @@ def lines_of(chain: Iterable[BaseException]) -> Iterator[tuple[FrameType, int]]:
             traceback = traceback.tb_next
 
 
+def lines_around(frame: FrameType) -> list[tuple[FrameType, int]]:
+    """The same of a frame that runs, and of those that called it."""
+    lines: list[tuple[FrameType, int]] = []
+    one: FrameType | None = frame
+    while one is not None:
+        lines.insert(0, (one, one.f_lineno))
+        one = one.f_back
+    return lines
+
+
 def spots_of(lines: Iterable[tuple[FrameType, int]], locate: Locate) -> list[Spot]:
     """The user's among some frames and the lines that they are at, outermost first."""
     found: list[Spot] = []

@@ -1,0 +1,138 @@
+"""`fit` on data without an end is told while it goes on, and to who interrupts it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+
+import pytest
+
+import pyfunc_debug as pfd
+from pyfunc_debug.doctor.failures.models import endless_epochs
+from tests.doctor.pasting import pasted, pastes
+
+HEAD = """import time
+import keras
+import numpy as np
+import tensorflow as tf
+x, y = np.ones((16, 2), "float32"), np.ones((16, 1), "float32")
+class Enough(keras.callbacks.Callback):
+    seen = 0
+    def on_train_batch_end(self, batch, logs=None):
+        Enough.seen += 1
+        if Enough.seen > 20:
+            time.sleep(0.5)  # what is prefetched is there: TensorFlow may wait for a generator's call at the end
+            raise KeyboardInterrupt
+    def on_test_batch_end(self, batch, logs=None):
+        self.on_train_batch_end(batch)
+def batches():
+    while True:
+        for i in range(0, 16, 4):
+            yield x[i : i + 4], y[i : i + 4]
+def some():
+    count = 0
+    while True:
+        count += 1
+        if count > 100:
+            break
+        yield x[:4], y[:4]
+data = tf.data.Dataset.from_tensor_slices((x, y))
+model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+"""
+LINE = """
+def prepared(ds):
+    ds = ds.shuffle(16)
+    ds = ds.repeat()
+    return ds.batch(4)
+model.fit(prepared(data), epochs=2, verbose=0, callbacks=[Enough()])
+"""
+CHAIN = """
+train = data.shuffle(16).repeat().batch(4)
+model.fit(train, epochs=2, verbose=0, callbacks=[Enough()])
+"""
+LINES = """
+train = (
+    data.shuffle(16)
+    .repeat(-1)
+    .batch(4)
+)
+model.fit(train, epochs=2, verbose=0, callbacks=[Enough()])
+"""
+VALIDATION = """
+train = data.repeat().batch(4)
+val = data.batch(4).repeat()
+model.fit(train, steps_per_epoch=4, validation_data=val, verbose=0, callbacks=[Enough()])
+"""
+FIT = "model.fit({}, epochs=30, verbose=0, callbacks=[Enough()])\n"
+GENERATOR = FIT.format("batches()")
+OF_A_GENERATOR = """
+spec = (tf.TensorSpec((None, 2), tf.float32), tf.TensorSpec((None, 1), tf.float32))
+train = tf.data.Dataset.from_generator(batches, output_signature=spec)
+model.fit(train, epochs=2, verbose=0, callbacks=[Enough()])
+"""
+
+
+def interrupted(path):
+    """What is printed where a program is interrupted, if it is, and the recording."""
+    told = io.StringIO()
+    recording = pfd.record(gil=False)
+    with contextlib.redirect_stderr(told), contextlib.suppress(KeyboardInterrupt), recording:
+        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
+    text = told.getvalue()
+    return text[text.index("pyfunc-debug: ") :].rstrip("\n") if "pyfunc-debug: " in text else "", recording
+
+
+@pytest.mark.parametrize("source", [LINE, CHAIN, LINES, VALIDATION], ids=["line", "chain", "lines", "validation"])
+def test_who_interrupts_it_reads_which_repeat_it_is_and_without_it_the_epochs_end(source, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + source)
+    told, recording = interrupted(path)
+    assert "repeats without an end, and no" in " ".join(told.split())
+    assert [one.rule for one in recording.findings() if one.severity == "error"] == ["endless-epoch"]
+    assert pastes(told)
+    path.write_text(pasted(path.read_text(), told))
+    told, _ = interrupted(path)
+    assert told == ""
+    assert ".repeat()" not in path.read_text().replace("train = data.repeat()", "")
+
+
+@pytest.mark.parametrize("source", [GENERATOR, OF_A_GENERATOR], ids=["generator", "dataset"])
+def test_of_a_generator_without_an_end_it_says_what_to_pass(source, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + source)
+    told, _ = interrupted(path)
+    assert "(line 15) loops without an end, and no steps_per_epoch" in " ".join(told.split())
+    assert "Pass steps_per_epoch=..., the number of batches" in " ".join(told.split())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        FIT.format("data.batch(4)"),
+        FIT.format("data.repeat().batch(4), steps_per_epoch=4"),
+        FIT.format("some()"),
+        FIT.format("x, y"),
+        "class Stops(keras.callbacks.Callback):\n    def on_train_batch_end(self, batch, logs=None):\n"
+        "        self.model.stop_training = batch > 100\n" + FIT.format("data.repeat().batch(4)"),
+    ],
+)  # fmt: skip
+def test_nothing_is_said_of_what_ends(source, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + source)
+    assert interrupted(path)[0] == ""
+
+
+def test_it_is_known_while_it_goes_on(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(HEAD.replace("raise KeyboardInterrupt", "look()") + CHAIN)
+    found = []
+
+    def look():
+        found.append(endless_epochs.going_on(sys._getframe(), lambda file, line: (file, line)))
+        raise KeyboardInterrupt
+
+    with contextlib.suppress(KeyboardInterrupt):
+        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__", "look": look})
+    assert found[0].edit.lines == ("train = data.shuffle(16).batch(4)",)
