@@ -346,11 +346,14 @@ class Worker:
             return
         self._inputs_ns = time.monotonic_ns()
         self._look_at_file()
-        text = json.dumps(self.inputs())
+        inputs = self.inputs()
+        text = json.dumps(inputs)
         batch = Batch()
         if text != self._inputs:
             self._inputs = text
             batch.add("meta", "inputs", text)
+            for loop in inputs:
+                self._rows.nodes.source(batch, loop["site"][0] if loop["site"] else None)
         if (role := self.role()) and role != self._role:
             self._role = role
             for name, known in role.items():

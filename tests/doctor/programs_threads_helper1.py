@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 
 import keras
 import numpy as np
@@ -197,3 +198,83 @@ def a_method_that_empties_a_queue():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(Windows(21).queued(4), steps_per_epoch=5, epochs=3, verbose=0)
+
+
+# -- cached-shuffle ---------------------------------------------------------------------------------------------------
+
+
+def twice(x):
+    return 2 * x
+
+
+@triggers("cached-shuffle", says="Remove the file of the cache first", pastes=True)
+def a_cache_in_a_file_behind_shuffled_batches():
+    data = tf.data.Dataset.range(15)
+    data = data.shuffle(1000).batch(3).cache(f"{tempfile.mkdtemp()}/kept")
+    for _ in range(3):
+        list(data)
+
+
+@triggers("cached-shuffle", says="ds = ds.cache()\n        ds = ds.shuffle(64)", pastes=True)
+def a_cache_behind_a_shuffle_line_by_line():
+    def prepare(ds):
+        ds = ds.shuffle(64)
+        ds = ds.map(twice)
+        ds = ds.cache()
+        ds = ds.batch(8)
+        return ds.prefetch(2)
+
+    train = prepare(tf.data.Dataset.range(32))
+    for _ in range(3):
+        for _batch in train:
+            pass
+
+
+@triggers("cached-shuffle", says="all 3 passes over this dataset", pastes=True)
+def a_cache_behind_a_shuffle_in_fit():
+    x = np.arange(32, dtype=np.float32)[:, None]
+    data = (
+        tf.data.Dataset.from_tensor_slices((x, x))
+        .shuffle(buffer_size=32)
+        .batch(8)
+        .cache()
+        .prefetch(2)
+    )  # fmt: skip
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, epochs=3, verbose=0)
+
+
+@triggers("cached-shuffle", says="dataset.cache().shuffle(...)")
+def a_cache_behind_a_map_of_shuffled_batches():
+    data = tf.data.Dataset.range(32).shuffle(32).batch(4).map(twice).cache()
+    for _ in range(2):
+        list(data)
+
+
+@near("cached-shuffle")
+def a_sample_that_a_cache_keeps():
+    data = tf.data.Dataset.range(32).shuffle(32).take(8).cache()
+    for _ in range(3):
+        list(data)
+
+
+@near("cached-shuffle")
+def a_cache_between_two_shuffles():
+    data = tf.data.Dataset.range(32).shuffle(32).cache().shuffle(32).batch(4)
+    for _ in range(3):
+        list(data)
+
+
+@near("cached-shuffle")
+def a_cache_of_what_is_held_out():
+    val_data = tf.data.Dataset.range(32).shuffle(32).batch(4).cache()
+    for _ in range(3):
+        list(val_data)
+
+
+@near("cached-shuffle")
+def a_cache_behind_one_order():
+    data = tf.data.Dataset.range(32).shuffle(32, reshuffle_each_iteration=False).batch(4).cache()
+    for _ in range(3):
+        list(data)
