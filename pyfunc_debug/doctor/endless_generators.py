@@ -34,7 +34,11 @@ def for_ever(facts: Facts, file: str, function: ast.FunctionDef) -> str:
     """The generator's loop, with what it changes or uses up, inside `while True`: what stands before is done once."""
     own = list(code.own_nodes(function))
     first = next((place for place, one in enumerate(function.body) if _yields(one)), None)
-    if first is None or any(isinstance(one, ast.Return) for one in own) or _stays_over(function.body[first]):
+    if first is None or any(isinstance(one, ast.Return) for one in own):
+        return ""
+    counted = _counted(function.body[first])
+    resets = [_set_by_init(facts, file, function, one) for one in counted]
+    if "" in resets:
         return ""
     changed = {name for one in function.body[first:] for name in _changed(one)}
     for place in range(first - 1, -1, -1):
@@ -46,17 +50,28 @@ def for_ever(facts: Facts, file: str, function: ast.FunctionDef) -> str:
     if len(lines) > _LONGEST or any(isinstance(one, ast.Constant) and _is_long_text(one) for one in own):
         return ""
     indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
-    new = (f"{indent}while True:", *(f"    {line}" if line.strip() else line for line in lines))
+    back = (f"{indent}    {one}" for one in resets)
+    new = (f"{indent}while True:", *back, *(f"    {line}" if line.strip() else line for line in lines))
     return pastes.written(Edit(file, begin, end, new))
 
 
-def _stays_over(loop: ast.stmt) -> bool:
-    """Whether a `while` asks for what it changes in an object, as `self.rows`: the second time it is over at once."""
+def _counted(loop: ast.stmt) -> list[str]:
+    """What a `while` asks for and changes in an object, as `self.at`: without its first value it is over at once."""
     if not isinstance(loop, ast.While):
-        return False
+        return []
     asked = {ast.unparse(one) for one in ast.walk(loop.test) if isinstance(one, ast.Attribute)}
     every = (one for one in ast.walk(loop) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store))
-    return any(ast.unparse(one) in asked for one in every)
+    return sorted({ast.unparse(one) for one in every} & asked)
+
+
+def _set_by_init(facts: Facts, file: str, function: ast.FunctionDef, name: str) -> str:
+    """`self.at = 0` as the `__init__` of the generator's class has it; "" where it sets no number."""
+    holder = pastes.source(facts, file).parent(function)
+    made = [
+        one for part in getattr(holder, "body", ()) if isinstance(part, ast.FunctionDef) and part.name == "__init__"
+        for one in pastes.walk(part, ast.Assign) if [ast.unparse(target) for target in one.targets] == [name]
+    ]  # fmt: skip
+    return ast.unparse(made[0]) if len(made) == 1 and isinstance(made[0].value, ast.Constant) else ""
 
 
 def _yields(node: ast.AST) -> bool:

@@ -193,6 +193,24 @@ def a_method_that_counts_its_batches():
     model.fit(Windows(21).batches(4), steps_per_epoch=5, epochs=3, verbose=0)
 
 
+@triggers("ran-out", says="  self.at = 0\n", pastes=True)
+def a_method_that_counts_in_its_object():
+    class Counted:
+        def __init__(self, rows):
+            self.rows = rows
+            self.at = 0
+
+        def batches(self):
+            while self.at + 4 <= len(self.rows):
+                batch = self.rows[self.at : self.at + 4]
+                self.at += 4
+                yield batch, batch[:, :1]
+
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(Counted(np.ones((20, 2), "float32")).batches(), steps_per_epoch=5, epochs=3, verbose=0)
+
+
 @triggers("ran-out", says="let queued go on for ever")
 def a_method_that_empties_a_queue():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
@@ -278,3 +296,15 @@ def a_cache_behind_one_order():
     data = tf.data.Dataset.range(32).shuffle(32, reshuffle_each_iteration=False).batch(4).cache()
     for _ in range(3):
         list(data)
+
+
+# -- structure --------------------------------------------------------------------------------------------------------
+
+
+@near("structure")
+def a_function_of_dicts_with_defaults():
+    def scaled(row, key="first", by=2):
+        return {**row, key: row[key] * by}
+
+    rows = {"first": np.arange(4), "second": np.arange(4)}
+    assert [int(one["first"]) for one in tf.data.Dataset.from_tensor_slices(rows).map(scaled)] == [0, 2, 4, 6]

@@ -129,7 +129,10 @@ def _finding(facts: Facts, file: str, call: ast.Call, word: str, given: ast.expr
     used_up, also = "", [f"leave out {word}; then each epoch is one pass over the data"]
     generator = made_by(facts.tree(file), data) if data is not None else None
     if generator is not None:  # fewer steps would not do: its second pass has nothing, whatever their number
-        fix = for_ever(facts, file, generator) or f"let {generator.name} go on for ever: `while True:` around its lines"
+        fix = (
+            for_ever(facts, file, generator)
+            or f"let {generator.name} go on for ever: `while True:`, in which it begins again"
+        )
         used_up, also = f". A Python generator has one pass: {generator.name} is used up then", []
     else:
         fix = _fix(facts, file, data) or f"leave {word} out: each pass takes all that there is; or let the data repeat"

@@ -25,7 +25,7 @@ from pyfunc_debug.interception.graphs.library import Library, imported_nodes
 from pyfunc_debug.interception.graphs.outside import Outside
 from pyfunc_debug.interception.graphs.placement import Placement
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
-from pyfunc_debug.interception.graphs.signatures import signature
+from pyfunc_debug.interception.graphs.signatures import of_element, signature
 from pyfunc_debug.interception.graphs.static_shapes import is_blind, loses_rank, node_shapes
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.error_text import kept_text
@@ -158,7 +158,8 @@ class Functions:
             self._observer.notice(Notice.UNKNOWN_ELEMENTS, None, None, trace=trace)
         self._observer.trace_ended(
             TraceFacts(
-                id=trace, function=function, object=made, name=name, signature=signature(function_type),
+                id=trace, function=function, object=made, name=name,
+                signature=_signature(function, function_type, options.python_function),
                 reason=reason.sentences, start_ns=start, duration_ns=duration, error=error, parent=parent,
                 tokens=tokens or frozenset(), closest=reason.closest, avoid=reason.avoid,
                 failure=None if raised is None else self._failure(raised), shapes=shapes,
@@ -357,15 +358,24 @@ def _older(graph: Any, stack: tuple[Frame, ...]) -> FunctionFacts:
 
 def _tf_data_function(python_function: Any) -> Any:
     """The user's function inside tf.data's `wrapped_fn` (data/ops/structured_function.py), or None for any other."""
+    return private.body(_tf_data_wrapper(python_function))
+
+
+def _tf_data_wrapper(python_function: Any) -> Any:
+    """TensorFlow's object around a function of tf.data, which knows the structure of its elements."""
     python_function = inspect.unwrap(python_function)
     if not isinstance(python_function, types.FunctionType):
         return None
     if not is_tensorflow(python_function.__code__.co_filename):
         return None
     helper = closure(python_function).get("wrapper_helper")
-    if not isinstance(helper, types.FunctionType):
-        return None
-    return private.body(closure(helper).get("self"))
+    return closure(helper).get("self") if isinstance(helper, types.FunctionType) else None
+
+
+def _signature(function: FunctionFacts, function_type: Any, python_function: Any) -> str:
+    """A trace's signature; of tf.data's, whose FunctionType is flat, with an argument for each component."""
+    given = private.element_structure(_tf_data_wrapper(python_function)) if function.kind == "tf.data" else None
+    return signature(function_type) if given is None else of_element(given)
 
 
 def _text(name: Any) -> str:

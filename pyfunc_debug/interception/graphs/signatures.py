@@ -44,6 +44,20 @@ def signature(function_type: Any) -> str:
         return _cut(str(function_type))
 
 
+def of_element(structure: Any) -> str:
+    """The same of tf.data, by the structure of the elements: `(args_0: {'a': int64[]}, args_1: int32[])`."""
+    parts = structure if type(structure) is tuple else (structure,)
+    return f"({', '.join(f'args_{place}: {_nested(one)}' for place, one in enumerate(parts))})"
+
+
+def _nested(structure: Any) -> str:
+    if isinstance(structure, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_nested(one)}' for key, one in structure.items())}}}"
+    if isinstance(structure, tuple):
+        return f"({', '.join(map(_nested, structure))}{',' * (len(structure) == 1)})"
+    return brief(structure)
+
+
 def brief(constraint: Any) -> str:
     """One argument's type in a signature: `float32[2, None]`, `1`, `[int32[], 'a']`, `Point object`."""
     kind = type(constraint).__name__

@@ -104,6 +104,11 @@ def body(function: Any) -> Any:
     return getattr(function, "_func", None)
 
 
+def element_structure(wrapper: Any) -> Any:
+    """The structure of the elements that the function inside a StructuredFunctionWrapper gets; None for any other."""
+    return getattr(wrapper, "_input_structure", None)
+
+
 def output_dtypes(function: Any) -> Any:
     """The dtypes that an EagerFunc's outputs are converted to."""
     return function._out_dtypes

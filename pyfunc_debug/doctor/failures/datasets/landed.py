@@ -19,7 +19,7 @@ from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted
 RULE = "structure"
 METHODS = ("map", "flat_map", "interleave", "filter")
 _METHOD = re.compile(r"Dataset_(flat_map|interleave|map|filter)_")
-_ARGUMENT = re.compile(r"\bargs_(\d+)(?:_\d+)*: (\w+)")
+_ARGUMENT = re.compile(r"\bargs_(\d+)(?:_\d+)*: (\w*)")
 _DATA = re.compile(
     r"label|lbl|target|^ys?$|_y$|mask|weight|class|cls|name|path|file|text|word|image|img|feature|box|ind(?:ex|ices)|idx"
     r"|^i$|^id$|_id$|score|value|data|context|token|length|count",
