@@ -203,3 +203,34 @@ def a_weight_of_losses_that_a_callback_replaces():
     model.compile("sgd", ["mse", "mse"], loss_weights=[alpha, 1.0])
     y = np.ones((8, 1), np.float32)
     model.fit(np.ones((8, 2), np.float32), [y, y], epochs=3, verbose=0, callbacks=[Change(alpha)])
+
+
+# -- symbolic-value: an input that is compared ------------------------------------------------------------------------
+
+
+@triggers("symbolic-value", says="so that it holds for no batch", pastes=True)  # keras#8630
+def an_if_of_a_keras_input():
+    x_tensor = keras.Input((4,))
+    a_tensor = keras.Input((1,))
+    x = keras.layers.Dense(2)(x_tensor)
+    if a_tensor == 1:  # noqa: SIM108 - the trap
+        y = keras.layers.Dense(1, name="T1")(x)
+    else:
+        y = keras.layers.Dense(1, name="T2")(x)
+    model = keras.Model([x_tensor, a_tensor], y)
+    model.compile("sgd", "mse")
+    ones = np.ones((8, 4), np.float32), np.ones((8, 1), np.float32)
+    model.fit(list(ones), ones[1], verbose=0)
+
+
+@near("symbolic-value")
+def an_if_of_what_an_input_has():
+    x = keras.Input((4,))
+    flag = 1
+    if x.shape[-1] == 4:
+        y = keras.layers.Dense(1)(x)
+    if flag == 1:
+        y = keras.layers.Activation("relu")(y)
+    model = keras.Model(x, y)
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 4), np.float32), np.ones((8, 1), np.float32), verbose=0)
