@@ -80,9 +80,12 @@ def _changes(holder: ast.ClassDef, attribute: str) -> list[_Change]:
 
 
 def _read_elsewhere(tree: ast.AST | None, name: str, but: ast.ClassDef) -> bool:
-    """Whether a function that neither is in the class nor around it reads a name."""
+    """Whether a function that neither is in the class nor around it reads a name, or a loss is weighed by it."""
     inside = set(map(id, ast.walk(but)))
     functions = [one for one in pastes.walk(tree, ast.FunctionDef) if id(one) not in inside]
+    weights = [one.value for one in pastes.walk(tree, ast.keyword) if one.arg == "loss_weights"]
+    if any(isinstance(part, ast.Name) and part.id == name for one in weights for part in ast.walk(one)):
+        return True
     return any(
         isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
         for function in functions for one in code.own_nodes(function)

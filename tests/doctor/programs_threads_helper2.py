@@ -22,7 +22,7 @@ def a_text_printed_in_a_step():
         step(tf.constant(1.0))
 
 
-@triggers("printed-symbol", says="line 39 of call prints while", pastes=True)  # tensorflow#56746
+@triggers("printed-symbol", says="of call prints while", pastes=True)  # tensorflow#56746
 def texts_printed_in_a_model_of_keras():
     class Model(keras.Model):
         def __init__(self):
@@ -139,3 +139,98 @@ def a_second_derivative_of_ops_beside_a_py_function():
         dy = inner.gradient(y, x)
     outer.gradient(dy, x)
     tf.py_function(lambda x: x**3, [x], tf.float32)
+
+
+# -- trace-only and stale-closure: what Keras' steps call and read ----------------------------------------------------
+
+
+@triggers("trace-only", says="of extract, which custom_loss calls, changes Python's", pastes=True)  # tensorflow#43650
+def a_place_that_a_helper_of_a_loss_moves():
+    class Buffer:
+        calls = 0
+        start = 0
+
+        @classmethod
+        def extract(cls, size):
+            cls.calls += 1
+            cls.start = 0 if cls.calls == 1 else cls.start + size
+            return weights[cls.start % 8 : cls.start % 8 + size]
+
+    weights = np.ones((8, 1), np.float32)
+
+    def custom_loss(y, prediction):
+        return tf.reduce_mean(Buffer.extract(2) * tf.square(y - prediction))
+
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", custom_loss)
+    model.fit(np.ones((8, 2), np.float32), np.ones((8, 1), np.float32), batch_size=2, epochs=2, verbose=0)
+
+
+@near("trace-only")
+def a_helper_of_a_loss_that_keeps_nothing():
+    class Buffer:
+        size = 2
+
+        @classmethod
+        def extract(cls, start):
+            place = start
+            place += cls.size
+            return weights[start:place]
+
+    weights = np.ones((8, 1), np.float32)
+
+    def custom_loss(y, prediction):
+        return tf.reduce_mean(Buffer.extract(2) * tf.square(y - prediction))
+
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", custom_loss)
+    model.fit(np.ones((8, 2), np.float32), np.ones((8, 1), np.float32), batch_size=2, epochs=2, verbose=0)
+
+
+@triggers("stale-closure", says="puts another object into self.alpha: alpha, which", pastes=True)  # keras#2595
+def a_weight_of_losses_that_a_callback_replaces():
+    class Change(keras.callbacks.Callback):
+        def __init__(self, alpha):
+            super().__init__()
+            self.alpha = alpha
+
+        def on_epoch_end(self, epoch, logs=None):
+            self.alpha = self.alpha - 0.1
+
+    alpha = tf.Variable(0.5)
+    x = keras.Input((2,))
+    model = keras.Model(x, [keras.layers.Dense(1)(x), keras.layers.Dense(1)(x)])
+    model.compile("sgd", ["mse", "mse"], loss_weights=[alpha, 1.0])
+    y = np.ones((8, 1), np.float32)
+    model.fit(np.ones((8, 2), np.float32), [y, y], epochs=3, verbose=0, callbacks=[Change(alpha)])
+
+
+# -- symbolic-value: an input that is compared ------------------------------------------------------------------------
+
+
+@triggers("symbolic-value", says="so that it holds for no batch", pastes=True)  # keras#8630
+def an_if_of_a_keras_input():
+    x_tensor = keras.Input((4,))
+    a_tensor = keras.Input((1,))
+    x = keras.layers.Dense(2)(x_tensor)
+    if a_tensor == 1:  # noqa: SIM108 - the trap
+        y = keras.layers.Dense(1, name="T1")(x)
+    else:
+        y = keras.layers.Dense(1, name="T2")(x)
+    model = keras.Model([x_tensor, a_tensor], y)
+    model.compile("sgd", "mse")
+    ones = np.ones((8, 4), np.float32), np.ones((8, 1), np.float32)
+    model.fit(list(ones), ones[1], verbose=0)
+
+
+@near("symbolic-value")
+def an_if_of_what_an_input_has():
+    x = keras.Input((4,))
+    flag = 1
+    if x.shape[-1] == 4:
+        y = keras.layers.Dense(1)(x)
+    if flag == 1:
+        y = keras.layers.Activation("relu")(y)
+    model = keras.Model(x, y)
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 4), np.float32), np.ones((8, 1), np.float32), verbose=0)

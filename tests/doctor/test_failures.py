@@ -81,6 +81,24 @@ model.fit(np.ones((4, 4), "float32"), np.ones((4, 1), "float32"), batch_size=2, 
 """
 
 
+EAGER_ARRAY = """
+import tensorflow as tf
+array = tf.TensorArray(tf.float32, size=3)
+@tf.function
+def fill(i, x):
+    return array.write(i, x).stack()
+fill(tf.constant(1), tf.constant(2.0))
+"""
+
+
+def test_a_tensor_array_of_eager_code_is_the_cause_and_no_bool(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(EAGER_ARRAY)
+    told = run(path)[1]
+    assert "array is a TensorArray that was made outside" in told
+    assert "bool" not in told
+
+
 @pytest.mark.parametrize("before", [0, 1])
 def test_run_eagerly_is_not_offered_for_numpy_behind_a_layer_that_is_trained(before, tmp_path):
     path = tmp_path / "program.py"

@@ -104,6 +104,7 @@ from pyfunc_debug.doctor.failures.models import (
     lost_function,
     missing_attribute,
     missing_super,
+    model_losses,
     older_api,
     predictions,
     sample_sizes,
@@ -175,6 +176,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     elements.explain,
     given_functions.explain,
     given_functions.without_return,
+    model_losses.explain,
     windows.explain,
     taken_parts.explain,
     keras_batches.explain,
@@ -235,6 +237,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     other_ranks.explain,
     array_methods.explain,
     item_writes.explain,
+    item_writes.added,
     landed.at_last,
 )
 

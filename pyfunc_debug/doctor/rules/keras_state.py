@@ -24,6 +24,7 @@ _OF_ONE_KIND = {"train_step", "test_step"}
 _BASES = ("Layer", "Model", "Loss", "Metric")
 _PREDICTS = {"one_step_on_data_distributed", "multi_step_on_data"}
 """What Keras traces for `predict`: of layers and models their `call`, without the loss and the metrics."""
+_EAGERLY = "compile(..., run_eagerly=True), with which each step is Python"
 _EMPTY = {"list", "dict", "set", "deque", "Counter", "defaultdict", "OrderedDict"}
 
 
@@ -34,6 +35,24 @@ def check(facts: Facts) -> Iterator[Finding]:
         if not found and function.name == "update_state":
             found = list(kept_tensors(facts, file, owner, function, count))
         yield from found or drawn(facts, file, owner, function, count)
+        for helper in _helpers(facts.tree(file), function) if not found else ():
+            yield from _changes(facts, file, scopes, f"{helper.name}, which {owner} calls,", helper, count, helps=True)
+
+
+def _helpers(tree: ast.Module | None, function: ast.FunctionDef) -> Iterator[ast.FunctionDef]:
+    """Functions of the file that one calls each time that it runs, and whose names are theirs alone."""
+    every = list(pastes.walk(tree, ast.FunctionDef))
+    asked = [one for one in code.own_nodes(function) if isinstance(one, (ast.If, ast.IfExp, ast.For, ast.While))]
+    depends = {id(part) for one in asked for part in ast.walk(one)}
+    called = [
+        pastes.last_name(one.func) for one in code.own_nodes(function)
+        if isinstance(one, ast.Call) and id(one) not in depends
+    ]  # fmt: skip
+    for name in dict.fromkeys(called):
+        own = [one for one in every if one.name == name and one is not function]
+        plain = own and all(ast.unparse(one) in ("classmethod", "staticmethod") for one in own[0].decorator_list)
+        if len(own) == 1 and plain and name not in _METHODS:
+            yield own[0]
 
 
 def traced_in_steps(facts: Facts) -> Iterator[tuple[str, list[Any], str, ast.FunctionDef, int]]:
@@ -134,8 +153,9 @@ def _own(scope: Any) -> Iterator[ast.AST]:
 
 
 def _changes(
-    facts: Facts, file: str, scopes: list[Any], owner: str, function: ast.FunctionDef, steps: int
+    facts: Facts, file: str, scopes: list[Any], owner: str, function: ast.FunctionDef, steps: int, helps: bool = False
 ) -> Iterator[Finding]:
+    """What a function changes; where it `helps` one that Keras traces, others may call it as well."""
     found = [
         (write, made) for write in code.state_writes(function)
         if (made := _made(facts, file, scopes, function, write.target)) is not None
@@ -154,7 +174,8 @@ def _changes(
         f"line{'s' * several} {listed(lines)} of {owner} change{'s' * (not several)} Python's "
         f"{' and '.join(map(repr, targets))}. Keras runs its steps in a graph: the line{'s' * several} ran while Keras "
         f"traced them, and not in each of its {steps:,} steps",
-        _counted(facts, file, function, write, made) if counted else _kept(facts, file, function, writes),
+        (run_eagerly(facts, file) or _EAGERLY) if helps
+        else _counted(facts, file, function, write, made) if counted else _kept(facts, file, function, writes),
         file, write.line,
         evidence=(*(f"line {one.line}: {one.text}" for one in writes), *_deciding(facts, file, function, write)),
         confidence="likely",
@@ -163,9 +184,11 @@ def _changes(
 
 def _made(facts: Facts, file: str, scopes: list[Any], function: ast.FunctionDef, name: str) -> ast.expr | None:
     """What the class of a method gives to an attribute, or a scope to a name, if it does so once."""
-    if name.startswith("self."):
+    owner, _, attribute = name.partition(".")
+    if attribute and owner in ("self", "cls"):
         holders = pastes.around(facts.tree(file), function.lineno, ast.ClassDef)[-1:]
         inside = [one for holder in holders for one in ast.walk(holder)]
+        name = attribute if owner == "cls" else name
     else:
         inside = [one for scope in scopes for one in _own(scope)]
     own = set(map(id, ast.walk(function)))  # what it sets to 0 again is not where it begins

@@ -64,6 +64,14 @@ def _measured(situation: Situation) -> Explanation | None:
     module = next((one.module for one in situation.spots if one.file == file), {})
     spot = Spot(file, line, {}, module, "")
     found = of_type(kind, read(file), line)
+    statement = read(file).statement(line)
+    if found is None and statement is not None:
+        cause = (
+            f"`{short(spot.source.text(statement), 50)}` makes the op {kind}, which moves in steps: a small change of "
+            "the model changes nothing of it, so that no variable has a gradient."
+        )
+        advice = "Take something smooth for the loss, and keep this as a metric."
+        return Explanation(RULE, file, line, cause, None, advice)
     if found is None:
         return None
     function = spot.source.function(line)

@@ -1,18 +1,57 @@
-"""`t[0] = 1.0` of a tensor or a variable that has values: neither takes an assignment to an item."""
+"""`t[0] = 1.0` of a tensor or a variable that has values, and `v += 1` of a variable: neither can be assigned so."""
 
 from __future__ import annotations
 
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.pastes.value_fixes import item_assignment
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import indent_of, tapes_around
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, tapes_around
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
 
 RULE = "symbolic-value"
+_FARTHEST = 20
+"""Lines from the first to the last that one paste changes."""
 _SAID = re.compile(r"'[\w.]*(EagerTensor|ResourceVariable)' object does not support item assignment")
+
+
+_ADDED = re.compile(r"`var(?:iable)? \S*= value` with `tf\.Variable`s is not supported")
+_BY = {ast.Add: "assign_add", ast.Sub: "assign_sub"}
+
+
+def added(situation: Situation) -> Explanation | None:
+    """The explanation, if a variable was changed by `v += 1`, also with the line of its class that makes it again."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or not _ADDED.search(situation.message) or not isinstance(statement, ast.AugAssign):
+        return None
+    source, target = spot.source, spot.source.text(statement.target)
+    method, value = _BY.get(type(statement.op), "assign"), source.text(statement.value)
+    if method == "assign":
+        value = source.augmented(statement, target)
+    edits = [_line(spot, statement, f"{target}.{method}({value})")]
+    cause = f"`{target}` is a variable: .{method} changes it, and no assignment of Python's."
+    holder = next((one for one in source.around(statement) if isinstance(one, ast.ClassDef)), None)
+    for one in ast.walk(holder) if holder is not None and target.startswith("self.") else ():
+        if not isinstance(one, ast.Assign) or target not in map(source.text, one.targets):
+            continue
+        made, around = one.value, source.function(one.lineno)
+        if not isinstance(made, ast.Call) or getattr(around, "name", "") in ("__init__", "build"):
+            continue
+        given = [*made.args[:1], *(part.value for part in made.keywords if part.arg in ("value", "initial_value"))]
+        if dotted(made.func).rpartition(".")[2].lower() == "variable" and len(given) == 1:
+            edits.append(_line(spot, one, f"{target}.assign({source.text(given[0])})"))
+            cause += f" Line {one.lineno} makes another one, which a graph that is there already does not read."
+    if max(one.last for one in edits) - min(one.first for one in edits) > _FARTHEST:
+        edits = edits[:1]
+    return Explanation(RULE, spot.file, spot.line, cause, together(edits, source.lines))
+
+
+def _line(spot: Spot, statement: ast.stmt, text: str) -> Edit:
+    first, last = spot.source.span(statement)
+    return Edit(spot.file, first, last, (f"{indent_of(spot.source.lines[first - 1])}{text}",))
 
 
 def explain(situation: Situation) -> Explanation | None:

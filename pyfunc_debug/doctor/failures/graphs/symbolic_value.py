@@ -28,7 +28,15 @@ from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained, few
 from pyfunc_debug.doctor.failures.pastes.value_fixes import converted, stored, value_fix
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
+    calls,
+    is_keras,
+    is_symbolic,
+    lookup,
+    shape_of,
+    symbolic_parts,
+)
 from pyfunc_debug.program.frames import is_generated
 
 _VALUE = re.compile(
@@ -137,6 +145,14 @@ def _bool(
         return unnamed(situation, spot, statement)
     if any(is_keras(one) for one in parts.values()):
         return keras_input(situation, spot, statement, value, parts)
+    array, place = _array_of_values(value, spot)
+    if array:
+        cause = (
+            f"{array} is a TensorArray that was made outside, with values: it takes Python's numbers, and {place} has "
+            f"no value {when(situation)}. One that is made in the function takes it; what has to last from call to "
+            "call is a variable."
+        )
+        return Explanation(RULE, spot.file, spot.line, cause, None, f"Make {array} in the function.")
     edit = checks.as_op(spot, statement) or state_changes.edit(spot, statement, situation.message)
     if edit is None and wrapping.entry(situation)[1] == "Keras":
         edit = chosen(spot, statement)
@@ -167,6 +183,16 @@ def _bool(
     )  # fmt: skip
     advice = "" if edit is not None else f"Write the condition with {alias(spot, 'tensorflow')}.cond or .where."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _array_of_values(value: ast.expr, spot: Spot) -> tuple[str, str]:
+    """The TensorArray of eager code that an expression reads or writes, and the symbol at which; "" for any other."""
+    for call in calls(value):
+        owner = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+        at = symbolic_parts(call.args[0], spot) if call.args else {}
+        if type(owner).__name__ == "TensorArray" and at and not is_symbolic(getattr(owner, "flow", None)):
+            return spot.source.text(call.func.value), few(at)  # type: ignore[attr-defined]
+    return "", ""
 
 
 def _iterate(

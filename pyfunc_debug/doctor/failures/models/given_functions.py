@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 RULE = "generator"
 _FUNCTION = re.compile(r"^Unrecognized data type: x=<function (?:\w+\.<locals>\.)*(\w+) at ")
 _TAKES = ("fit", "evaluate", "predict")
+_OF_NONE = re.compile(r"'NoneType' object has no attribute '(?:shape|dtype|_keras_\w+)'")
 _NO_OUTPUT = re.compile(r"could not automatically infer the shape of the Lambda's output|No output|NoneType")
 
 
@@ -53,12 +54,13 @@ def without_return(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None or not _NO_OUTPUT.search(situation.message):
         return None
-    for call in calls(statement):
+    late = _OF_NONE.search(situation.message) is not None  # with an output_shape it fails where the model is called
+    for call in calls(spot.source.tree if late else statement):
         if dotted(call.func).rpartition(".")[2] != "Lambda" or not call.args:
             continue
         function = _defined(call.args[0], spot)
         if function is None or any(isinstance(one, (ast.Return, ast.Yield)) for one in ast.walk(function)):
-            return None
+            continue
         last = function.body[-1]
         target = last.target if isinstance(last, ast.AugAssign) else getattr(last, "targets", [None])[0]
         if not isinstance(last, (ast.Assign, ast.AugAssign)) or not isinstance(target, ast.Name):
@@ -81,6 +83,8 @@ def _defined(node: ast.expr, spot: Spot) -> ast.FunctionDef | None:
         if isinstance(one, ast.FunctionDef) and code is not None and one.name == code.co_name
         and one.lineno <= code.co_firstlineno + len(one.decorator_list) <= (one.end_lineno or one.lineno)
     ]  # fmt: skip
+    named = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == dotted(node)]
+    own = own or (named if code is None else [])  # of a function that has returned
     return own[0] if len(own) == 1 else None
 
 

@@ -311,6 +311,9 @@ def _of_zeros(call: ast.Call, spot: Spot, inputs: list[str]) -> str:
 
 
 def _layer(call: ast.Call, spot: Spot) -> bool:
+    owner = str(getattr(spot.value(dotted(call.func).partition(".")[0]), "__name__", ""))
+    if ".backend." in dotted(call.func) or owner.endswith(".backend"):  # of Keras 2: they take tensors of TensorFlow's
+        return False
     return root_is(call.func, spot, "keras") or ".layers." in dotted(call.func) or isinstance(call.func, ast.Call)
 
 

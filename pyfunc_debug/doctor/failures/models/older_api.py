@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ _OPTIMIZER = re.compile(r"^Argument\(s\) not recognized: \{")
 _EVALUATE = re.compile(r"^Arguments not recognized: \{")
 _UNEXPECTED = re.compile(r"^(?:\w+\.)*?(\w+\.\w+|Input)\(\) got an unexpected keyword argument '(\w+)'")
 _NO_ATTRIBUTE = re.compile(r"^(?:'(\w+)' object|module '([\w.]+)') has no attribute '(\w+)'")
+_NO_NAME = re.compile(r"^cannot import name '(\w+)' from '([\w.]+\.(?:losses|metrics))'")
 _POSITIONAL = re.compile(r"^`name` must be passed as a keyword argument\. Received: add_weight\(")
 _LEGACY = re.compile(r"^`keras\.optimizers\.legacy` is not supported")
 
@@ -76,6 +78,12 @@ _METHODS: Mapping[str, Mapping[str, _Older]] = {
 }  # fmt: skip
 _GENERATORS = {"fit_generator": "fit", "evaluate_generator": "evaluate", "predict_generator": "predict"}
 _WEIGHT = ("name", "shape", "dtype", "initializer")
+_FUNCTIONS = (".losses", ".metrics")
+_SHORT = {
+    "mean_squared_error": "mse", "mean_absolute_error": "mae", "mean_absolute_percentage_error": "mape",
+    "mean_squared_logarithmic_error": "msle", "kl_divergence": "kld", "log_cosh": "logcosh",
+}  # fmt: skip
+"""Names of losses in `keras`, and those that they have in `tf.keras` alone."""
 _TENSORFLOW = {
     "py_func": "numpy_function", "read_file": "io.read_file", "random_normal": "random.normal",
     "random_uniform": "random.uniform", "log": "math.log", "is_nan": "math.is_nan", "is_finite": "math.is_finite",
@@ -109,7 +117,26 @@ def explain(situation: Situation) -> Explanation | None:
         called = owner if method == "__init__" else method
         return _keywords(situation, [unexpected[2]], _METHODS.get(unexpected[1], {}), called)
     absent = _NO_ATTRIBUTE.search(text) if situation.kind == "AttributeError" else None
+    no_name = _NO_NAME.search(text) if situation.kind == "ImportError" else None
+    if no_name:
+        return _imported(situation, no_name)
     return _attribute(situation, absent) if absent else None
+
+
+def _imported(situation: Situation, absent: re.Match[str]) -> Explanation | None:
+    """`from tensorflow.keras.losses import mean_squared_error`, which has a short name there now."""
+    spot, name = situation.last, absent[1]
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    module, short = sys.modules.get(absent[2]), _SHORT.get(name, "")
+    if spot is None or not isinstance(statement, ast.ImportFrom) or statement.level or not hasattr(module, short):
+        return None
+    names = [
+        f"{short} as {one.asname or name}" if one.name == name else ast.unparse(one) for one in statement.names
+    ]  # fmt: skip
+    first, last = spot.source.span(statement)
+    line = f"{indent_of(spot.source.lines[first - 1])}from {statement.module} import {', '.join(names)}"
+    cause = f"{statement.module} of this Keras calls it {short}, not {name}."
+    return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, last, (line,)))
 
 
 def _defined(source: Source) -> set[str]:
@@ -228,6 +255,11 @@ def _attribute(situation: Situation, absent: re.Match[str]) -> Explanation | Non
         return None
     found = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr == name]
     asked = getattr(situation.inner, "obj", None)
+    short = _SHORT.get(name) if (absent[2] or "").endswith(_FUNCTIONS) else None
+    if short is not None and found and hasattr(asked, short):
+        edit = _edit(spot, {one: f"{spot.source.text(one.value)}.{short}" for one in found})
+        cause = f"{spot.source.text(found[0].value)} of this Keras calls it {short}, not {name}."
+        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Write {short}.")
     if found and (absent[2] or "").endswith("keras.backend"):
         return older_backend.explain(spot, found[0], situation)
     if len(found) != 1 or not (absent[2] == "tensorflow" or _is_keras(asked)):
@@ -241,6 +273,12 @@ def _attribute(situation: Situation, absent: re.Match[str]) -> Explanation | Non
         edit = _edit(spot, {of: new})
         cause = f"TensorFlow 2 has no {name}; {_TENSORFLOW[name]} takes the same arguments."
         return Explanation(RULE, spot.file, of.lineno, cause, edit, "" if edit else f"Call {new}.")
+    return _other_words(spot, of, statement, name)
+
+
+def _other_words(spot: Spot, of: ast.Attribute, statement: ast.stmt, name: str) -> Explanation | None:
+    """What Keras' own objects call otherwise now."""
+    owner = spot.source.text(of.value)
     if name == "lr":
         edit = _edit(spot, {of: f"{owner}.learning_rate"})
         cause = "Keras 3 calls it learning_rate."
