@@ -73,7 +73,7 @@ def _twice(sides: list[dict[str, Any]], stages: list[dict[str, Any]]) -> bool:
 
 
 def _of_itself(facts: Facts, site: list[Any]) -> Iterator[Finding]:
-    """One for each zip of a shuffled dataset with what a map makes of it: both go through one shuffle, each anew."""
+    """One for each zip of a shuffled dataset with what a map makes of it: both go through one shuffle."""
     for file in facts.files:
         for call in _zips(facts.tree(file)):
             given = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
