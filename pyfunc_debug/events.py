@@ -202,6 +202,7 @@ class Notice(str, Enum):
     SOME_NONE = "some-none"
     FLAT_OP = "flat-op"
     NOT_FINITE = "not-finite"
+    BROADCAST = "broadcast"
     MAPPED_GRADIENT = "mapped-gradient"
     GRADIENT_CHECK = "gradient-check"
     GRAPH_CODE = "graph-code"

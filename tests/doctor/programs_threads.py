@@ -1398,3 +1398,166 @@ def an_if_that_asks_whether_there_is_an_input():
     model = keras.Model(x, keras.layers.Dense(1)(hidden))
     model.compile("sgd", "mse")
     model.fit(np.ones((8, 4), np.float32), np.ones((8, 1), np.float32), verbose=0)
+
+
+def trained(layer, width=3):
+    model = keras.Sequential([keras.layers.Input((width,)), layer, keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, width), np.float32), np.ones((8, 1), np.float32), verbose=0)
+
+
+@triggers("untracked-variable", says="self.beta and self.gamma of Norm", pastes=True)
+def a_norm_of_variables_of_tensorflow():
+    class Norm(keras.layers.Layer):
+        def __init__(self, width):
+            super().__init__()
+            self.beta = tf.Variable(initial_value=tf.zeros(width), trainable=True)
+            self.gamma = tf.Variable(initial_value=tf.ones(width))
+            self.mean = tf.Variable(tf.zeros(width), trainable=False)
+
+        def call(self, x):
+            self.mean.assign(self.mean * 0.9 + tf.reduce_mean(x, 0) * 0.1)
+            return (x - self.mean) * self.gamma + self.beta
+
+    model = keras.Sequential([keras.layers.Input((3,)), Norm(3), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 3), np.float32), np.ones((8, 1), np.float32), verbose=0)
+
+
+@triggers("untracked-variable", says="fit does not train it", pastes=True)
+def a_weight_made_in_build():
+    class Scaled(keras.layers.Layer):
+        def build(self, shape):
+            self.w = tf.Variable(tf.random.normal([shape[-1], 2]), name="w")
+
+        def call(self, x):
+            return tf.matmul(x, self.w)
+
+    model = keras.Sequential([keras.layers.Input((3,)), Scaled(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 3), np.float32), np.ones((8, 1), np.float32), verbose=0)
+
+
+@triggers("untracked-variable", says="self.scale of Net", pastes=True)
+def a_model_with_a_variable_of_tensorflow():
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+            self.scale = tf.Variable([1.0], trainable=True)
+
+        def call(self, x):
+            return self.dense(x) * self.scale
+
+    model = Net()
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 3), np.float32), np.ones((8, 1), np.float32), verbose=0)
+
+
+@near("untracked-variable")
+def a_layer_that_counts_its_calls_in_a_variable():
+    class Counting(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.calls = tf.Variable(0)
+
+        def call(self, x):
+            self.calls.assign_add(1)
+            return x
+
+    trained(Counting())
+
+
+@near("untracked-variable")
+def a_constant_in_a_variable():
+    class Shifted(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.shift = tf.Variable([1.0, 2.0, 3.0], trainable=False)
+
+        def call(self, x):
+            return x + self.shift
+
+    trained(Shifted())
+
+
+@near("untracked-variable")
+def a_weight_of_keras():
+    class Scaled(keras.layers.Layer):
+        def build(self, shape):
+            self.w = self.add_weight(shape=(3,), initializer="ones")
+
+        def call(self, x):
+            return x * self.w
+
+    trained(Scaled())
+
+
+@triggers("broadcast-loss", says="y is [16] and y_pred is [16, 1]", pastes=True)
+def labels_and_predictions_of_different_ranks():
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.Adam(0.01)
+
+    @tf.function
+    def train_step(x, y):
+        with tf.GradientTape() as tape:
+            y_pred = model(x)
+            loss = tf.reduce_mean(tf.square(y - y_pred))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    for _ in range(3):
+        train_step(tf.ones([16, 3]), tf.ones([16]))
+
+
+@triggers("broadcast-loss", says="tf.squeeze(model(x), -1)", pastes=True)
+def a_squared_difference_of_different_ranks():
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+
+    @tf.function
+    def error(x, y):
+        return tf.reduce_mean(tf.math.squared_difference(model(x), y))
+
+    error(tf.ones([8, 3]), tf.ones([8]))
+
+
+@triggers("broadcast-loss", says="values is [n, 1] and returns is [n]", pastes=True)
+def an_advantage_of_open_sizes():
+    critic = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3]), tf.TensorSpec([None])])
+    def loss(states, returns):
+        values = critic(states)
+        return tf.reduce_mean(tf.abs(values - returns))
+
+    loss(tf.ones([8, 3]), tf.ones([8]))
+
+
+@near("broadcast-loss")
+def distances_of_all_pairs():
+    @tf.function
+    def distances(x):
+        return tf.abs(x - x[:, None])
+
+    distances(tf.range(5.0))
+
+
+@near("broadcast-loss")
+def labels_with_the_axis_of_the_predictions():
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+
+    @tf.function
+    def error(x, y):
+        return tf.reduce_mean((model(x) - y) ** 2)
+
+    error(tf.ones([8, 3]), tf.ones([8, 1]))
+
+
+@near("broadcast-loss")
+def a_row_less_its_mean():
+    @tf.function
+    def centered(x, bias):
+        return x - bias + tf.reduce_mean(x)
+
+    centered(tf.ones([8, 3]), tf.ones([3]))

@@ -417,3 +417,29 @@ def test_the_words_of_an_unknown_exception_end_with_a_sentence_at_the_users_line
     assert finding.line == 7
     assert "symbolic" not in finding.message
     assert finding.message.endswith("it is long enough")
+
+
+PREDICTS = """
+import numpy as np
+import tensorflow as tf
+def keras_loss(y_true, y_pred, X, model):
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        pred = model.predict(X)
+        loss = tf.keras.losses.mean_squared_error(y_true, pred)
+    return loss + tf.norm(tape.gradient(loss, X))
+model2 = tf.keras.Sequential([tf.keras.Input((6, 5)), tf.keras.layers.Flatten(), tf.keras.layers.Dense(4)])
+model2.compile("sgd", lambda y_true, y_pred: keras_loss(y_true, y_pred, model2.inputs[0], model2))
+model2.fit(np.ones((8, 6, 5), "float32"), np.ones((8, 4), "float32"), verbose=0)
+"""
+
+
+def test_nothing_is_predicted_while_an_explanation_is_looked_for(tmp_path, monkeypatch):
+    """The user's model would show its progress, and what it keeps would change."""
+    calls = []
+    monkeypatch.setattr(tf.keras.Model, "predict", lambda *_, **__: calls.append(1))
+    path = tmp_path / "program.py"
+    path.write_text(PREDICTS)
+    error, _, _ = run(path)
+    assert error is not None
+    assert calls == []

@@ -21,6 +21,7 @@ from pyfunc_debug.events import FunctionFacts, LiveRuns, Notice, Observer, RunFa
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.finite import NotFinite
+from pyfunc_debug.interception.graphs.broadcasts import squared
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes
 from pyfunc_debug.interception.graphs.outside import Outside
 from pyfunc_debug.interception.graphs.placement import Placement
@@ -147,6 +148,7 @@ class Functions:
         if name is not None and tokens:
             self._tell_clashes(name, concrete)  # a Dataset's graph is run by C++: this is the only time it is seen
         if concrete is not None and function.kind == "tf.function":
+            self._tell_squares(trace, concrete.graph)
             self._look_outside(trace, function, options.python_function, concrete.graph, tokens or frozenset(), parts)
         group = self._library.group(name) if name is not None else None
         if group is not None and function.kind == "tf.function":
@@ -167,6 +169,14 @@ class Functions:
         )  # fmt: skip
         if concrete is not None:
             self.placement.traced(function, concrete, tokens or ())
+
+    def _tell_squares(self, trace: int, graph: Any) -> None:
+        """Tells of labels and predictions whose difference is one of all pairs."""
+        for site, one, other in squared(graph):
+            self._observer.notice(
+                Notice.BROADCAST, None, None, trace=trace, file=site.file, line=site.line, shapes=[one, other],
+                sources=[site.file],
+            )  # fmt: skip
 
     def _look_outside(
         self, trace: int, function: FunctionFacts, python_function: Any, graph: Any, tokens: frozenset[str],

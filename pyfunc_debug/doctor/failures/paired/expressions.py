@@ -30,7 +30,7 @@ from pyfunc_debug.doctor.failures.pastes.slope_bounds import bounded_tree
 from pyfunc_debug.doctor.failures.reading.evaluation import computes, evaluated, library
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_keras_variable, is_symbolic, lookup
 from pyfunc_debug.program import syntax
 
 BUDGET = 6000
@@ -214,7 +214,10 @@ class PairedExpressions:
             texts = paired_ops.of_builtin(rest)
         else:
             assert isinstance(node.func, ast.Attribute)
-            children, pairs = [node.func.value, *children], [self.expression(node.func.value, names), *pairs]
+            owner = self.expression(node.func.value, names)
+            if not _only_computes(owner.old):  # a model's `predict` prints, an environment's `step` changes it
+                raise CannotPairError(name or "a method")
+            children, pairs = [node.func.value, *children], [owner, *pairs]
             texts = paired_ops.of_method(rest)
         made = copy.copy(node)
         count = len(node.args)
@@ -401,6 +404,12 @@ class PairedExpressions:
             elif type(value).__module__.startswith("scipy.stats") or (callable(value) and home in _PACKAGES):
                 found[name] = value
         return {**found, "tf": sys.modules["tensorflow"]}
+
+
+def _only_computes(value: Any) -> bool:
+    """Whether the methods of a value, with the names that are let through, do nothing but compute."""
+    home = type(value).__module__.partition(".")[0]
+    return home in ("builtins", "numpy", "tensorflow", "scipy", "pandas", "collections") or is_keras_variable(value)
 
 
 def _package(value: Any) -> str:

@@ -1,0 +1,95 @@
+"""`self.w = tf.Variable(...)` in a layer of Keras 3, which knows its own variables only: `fit` trains none of these."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.text import listed
+from pyfunc_debug.records import Finding
+
+NAMES = ("untracked-variable",)
+_BASES = ("layers.Layer", "keras.Layer", "keras.Model", "models.Model")
+_MAKES = ("__init__", "build")
+_ASKS = ("gradient", "apply_gradients", "minimize", "apply")
+_KEYWORDS = {"initial_value": "", "trainable": "trainable=", "dtype": "dtype=", "name": "name="}
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a class of a program whose model was trained."""
+    numbers = [one.id for one in facts.functions.values() if one.name.startswith("TensorFlowTrainer.")]  # of Keras 3
+    files = dict.fromkeys(
+        file for number in numbers for file, line in pastes.run_sites(facts, number)
+        if pastes.call_at(facts, file, line, "fit") is not None
+    )  # fmt: skip
+    for file in files:
+        tree, tf = facts.tree(file), pastes.module(facts, file, "tensorflow")
+        called = {pastes.last_name(one.func) for one in pastes.walk(tree, ast.Call)}
+        for holder in pastes.walk(tree, ast.ClassDef):
+            bases = [ast.unparse(one) for one in holder.bases]
+            if tf is None or holder.name not in called or not any(f".{one}".endswith(_BASES) for one in bases):
+                continue
+            made = _made(holder, tf)
+            trained = [name for name, call in made.items() if _is_trained(tree, holder, name, call)]
+            if trained:
+                yield _finding(facts, file, holder, made, trained, tf)
+
+
+def _made(holder: ast.ClassDef, tf: str) -> dict[str, ast.Call]:
+    """The attributes that are variables of TensorFlow's, with the calls that make them."""
+    statements = [
+        one for method in holder.body if isinstance(method, ast.FunctionDef) and method.name in _MAKES
+        for one in ast.walk(method) if isinstance(one, ast.Assign)
+    ]  # fmt: skip
+    return {
+        target.attr: one.value for one in statements for target in one.targets[:1]
+        if isinstance(one.value, ast.Call) and ast.unparse(one.value.func) == f"{tf}.Variable"
+        and isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"
+    }  # fmt: skip
+
+
+def _is_trained(tree: ast.AST | None, holder: ast.ClassDef, name: str, call: ast.Call) -> bool:
+    """Whether `call` computes with a variable that nothing else changes, and that no tape is asked for."""
+    trainable = next((one.value for one in call.keywords if one.arg == "trainable"), None)
+    if isinstance(trainable, ast.Constant) and not trainable.value:
+        return False
+    whole = next(
+        (one.value for one in call.keywords if one.arg == "initial_value"), call.args[0] if call.args else None
+    )
+    if isinstance(whole, ast.Constant) and isinstance(whole.value, (int, str)):
+        return False  # a counter, a flag
+    for one in pastes.walk(tree, ast.Attribute):
+        if one.attr.startswith("assign") and ast.unparse(one.value) == f"self.{name}":
+            return False
+    asked = [one for one in pastes.walk(tree, ast.Call) if pastes.last_name(one.func) in _ASKS]
+    if any(f".{name}" in ast.unparse(part) for one in asked for part in one.args):
+        return False
+    calls = [one for one in holder.body if isinstance(one, ast.FunctionDef) and one.name == "call"]
+    return any(ast.unparse(one) == f"self.{name}" for each in calls for one in pastes.walk(each, ast.Attribute))
+
+
+def _finding(
+    facts: Facts, file: str, holder: ast.ClassDef, made: dict[str, ast.Call], trained: list[str], tf: str
+) -> Finding:
+    keras = pastes.module(facts, file, "keras") or f"{tf}.keras"
+    pieces: dict[ast.expr, str] = {}
+    for call in made.values():
+        parts = [pastes.text_of(facts, file, one) for one in call.args]
+        known = all(one.arg in _KEYWORDS for one in call.keywords) and len(parts) < 2
+        if known:
+            named = [(_KEYWORDS[str(one.arg)], pastes.text_of(facts, file, one.value)) for one in call.keywords]
+            parts += [text for word, text in sorted(named, key=lambda one: bool(one[0])) if not word]
+            parts += [f"{word}{text}" for word, text in named if word]
+            pieces[call] = f"{keras}.Variable({', '.join(parts)})"
+    names, several = listed([f"self.{one}" for one in trained]), len(trained) > 1
+    what, them = ("are variables", "them") if several else ("is a variable", "it")
+    return Finding(
+        NAMES[0], "error", None, (),
+        f"{names} of {holder.name} {what} of TensorFlow's, and Keras 3 knows its own only: fit does not train {them}, "
+        f"and a file of weights lacks {them}",
+        pastes.all_replaced(facts, file, pieces) or f"{keras}.Variable(initial value, trainable=True) in their place",
+        file, made[trained[0]].lineno,
+        evidence=tuple(f"line {made[one].lineno}: {facts.line(file, made[one].lineno)}" for one in trained[:3]),
+    )  # fmt: skip
