@@ -82,7 +82,8 @@ def left_behind(spot: Spot, block: ast.With, asked_for: Iterable[str] = ()) -> C
     by_method = isinstance(own, ast.Attribute) and own.attr in _ASKS and not found.args
     inner = own.value if by_method and isinstance(own, ast.Attribute) else found.args[0] if found.args else None
     predicts = isinstance(own, ast.Attribute) and own.attr in _PREDICTS
-    return Cut(found, inner, tuple(trace.walls), predicts)
+    later = {one for one in ast.walk(function or block) if getattr(one, "lineno", 0) > asked[0].lineno}
+    return Cut(found, inner, tuple(one for one in trace.walls if one not in later), predicts)
 
 
 def constant_under_a_tape(spot: Spot, value: ast.expr) -> bool:

@@ -171,7 +171,7 @@ def _none(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None:
         return None
-    empty = [name for name in names(statement) if name in spot.variables and spot.variables[name] is None]
+    empty = [name for name in names(statement) if name in spot.variables and _is_none(spot.variables[name])]
     asked = [
         one.value for one in ast.walk(spot.source.tree)
         if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and one.lineno <= spot.line
@@ -207,6 +207,11 @@ def _none(situation: Situation) -> Explanation | None:
             return Explanation(RULE, *node.site, cause, by_differences, COST, "likely")
     cause += _OTHERWISE if smooth else ""
     return Explanation(RULE, *node.site, cause, edit, advice, "likely")
+
+
+def _is_none(value: object) -> bool:
+    """Whether it is None, or a list of nothing else."""
+    return value is None or (isinstance(value, (list, tuple)) and bool(value) and all(one is None for one in value))
 
 
 def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[Edit | None, str]:

@@ -20,6 +20,8 @@ _OPTIMIZER = re.compile(r"^Argument\(s\) not recognized: \{")
 _EVALUATE = re.compile(r"^Arguments not recognized: \{")
 _UNEXPECTED = re.compile(r"^(?:\w+\.)*?(\w+\.\w+|Input)\(\) got an unexpected keyword argument '(\w+)'")
 _NO_ATTRIBUTE = re.compile(r"^(?:'(\w+)' object|module '([\w.]+)') has no attribute '(\w+)'")
+_SET = "'str' object has no attribute 'name'"
+"""What K.set_value of Keras 3 says of a variable of its own."""
 _NO_NAME = re.compile(r"^cannot import name '(\w+)' from '([\w.]+\.(?:losses|metrics))'")
 _POSITIONAL = re.compile(r"^`name` must be passed as a keyword argument\. Received: add_weight\(")
 _LEGACY = re.compile(r"^`keras\.optimizers\.legacy` is not supported")
@@ -117,6 +119,8 @@ def explain(situation: Situation) -> Explanation | None:
         called = owner if method == "__init__" else method
         return _keywords(situation, [unexpected[2]], _METHODS.get(unexpected[1], {}), called)
     absent = _NO_ATTRIBUTE.search(text) if situation.kind == "AttributeError" else None
+    if _SET in text and situation.last is not None:
+        return older_backend.set_by_keras(situation.last)
     no_name = _NO_NAME.search(text) if situation.kind == "ImportError" else None
     if no_name:
         return _imported(situation, no_name)
@@ -280,6 +284,9 @@ def _other_words(spot: Spot, of: ast.Attribute, statement: ast.stmt, name: str) 
     """What Keras' own objects call otherwise now."""
     owner = spot.source.text(of.value)
     if name == "lr":
+        changed = older_backend.set_by_keras(spot, f"{owner}.learning_rate")
+        if changed is not None:
+            return changed
         edit = _edit(spot, {of: f"{owner}.learning_rate"})
         cause = "Keras 3 calls it learning_rate."
         return Explanation(RULE, spot.file, of.lineno, cause, edit, "" if edit else "Read learning_rate.")

@@ -78,6 +78,24 @@ def _is_used(statement: ast.stmt | None, source: Source) -> bool:
                for one in ast.walk(source.tree))  # fmt: skip
 
 
+def set_by_keras(spot: Spot, rate: str = "") -> Explanation | None:
+    """`K.set_value(v, x)` as a line of its own, which Keras 3 cannot do with its variables, as `v.assign(x)`.
+
+    Args:
+      spot: The frame.
+      rate: What is there in the place of v, where that has another name now.
+    """
+    statement = spot.source.statement(spot.line)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not dotted(call.func).endswith("set_value") or len(call.args) != 2:
+        return None
+    variable, value = map(spot.source.text, call.args)
+    first, last = spot.source.span(statement)  # type: ignore[arg-type]
+    line = f"{indent_of(spot.source.lines[first - 1])}{rate or variable}.assign({value})"
+    cause = f"{'Keras 3 calls it learning_rate, and its' if rate else 'Of Keras 3'} variables change by assign."
+    return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, last, (line,)))
+
+
 def minimized(spot: Spot, of: ast.Attribute) -> Explanation | None:
     """`optimizer.minimize(loss, var_list=[w])` as a tape and `apply`."""
     source = spot.source
@@ -88,6 +106,13 @@ def minimized(spot: Spot, of: ast.Attribute) -> Explanation | None:
     loss = argument(call, 0, "loss") if call is not None else None
     variables = argument(call, 1, "var_list") if call is not None else None
     whole = call is not None and getattr(statement, "value", None) is call and not _is_used(statement, source)
+    tape = next((one.value for one in call.keywords if one.arg == "tape"), None) if call is not None else None
+    if tape is not None and loss is not None and variables is not None and whole and statement is not None:
+        listed, own = source.text(variables), source.text(of.value)
+        line = f"{own}.apply({source.text(tape)}.gradient({source.text(loss)}, {listed}), {listed})"
+        first, last = source.span(statement)
+        edit = Edit(spot.file, first, last, (f"{indent_of(source.lines[first - 1])}{line}",))
+        return Explanation(RULE, spot.file, of.lineno, cause, edit)
     if call is None or statement is None or loss is None or variables is None or not whole or len(call.args) > 2:
         return Explanation(RULE, spot.file, of.lineno, cause, None, advice)
     value = source.text(loss.body) if isinstance(loss, ast.Lambda) and not loss.args.args else f"{source.text(loss)}()"
