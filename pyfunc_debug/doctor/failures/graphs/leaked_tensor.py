@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.graphs import kept_lists
 from pyfunc_debug.doctor.failures.graphs.kept_tensor import holder, kept_at, kept_each_time
 from pyfunc_debug.doctor.failures.graphs.python_objects import without_decorator
 from pyfunc_debug.doctor.failures.models import metric_state
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import (
     Source,
@@ -97,11 +97,29 @@ def explain(situation: Situation) -> Explanation | None:
         if edit is not None:
             cause += " As below, each run keeps its own."
             return Explanation(RULE, spot.file, spot.line, cause, edit)
+        edit = _eagerly(situation) if holder in _STEPS else None
+        if edit is not None:
+            cause += " With run_eagerly=True each step is Python, with values: that is slower."
+            return Explanation(RULE, spot.file, spot.line, cause, edit)
         variable = "in a tf.Variable: v.assign(x) runs each time."
         advice = f"Return it from {name} and store what the call gives, or keep it {variable}"
         if holder:  # Keras calls it, and takes what it returns
             advice = f"Keep it {variable}"
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+
+
+def _eagerly(situation: Situation) -> Edit | None:
+    """`run_eagerly=True` in the only call of `compile`."""
+    for spot in reversed(situation.spots):
+        found = [
+            one for one in ast.walk(spot.source.tree)
+            if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "compile"
+        ]  # fmt: skip
+        if len(found) == 1 and not {one.arg for one in found[0].keywords} & {None, "run_eagerly", "jit_compile"}:
+            return edit_of(
+                spot.file, spot.source.replaced({found[0]: spot.source.with_argument(found[0], "run_eagerly=True")})
+            )
+    return None
 
 
 def _defines(source: Source, name: str) -> bool:
@@ -193,6 +211,7 @@ _KEPT: tuple[tuple[Callable[[str, Situation], Edit | None], str], ...] = (
     (_outside_graph, "Under tf.init_scope() it is made outside of the graph, and has a value."),
 )
 """Ways to keep what left its graph, the first that applies, and why each helps."""
+_STEPS = ("train_step", "test_step", "predict_step")
 _WEIGHTS = ("add_weight", "add_variable", "Variable")
 _METHODS: dict[type, str] = {ast.Add: "assign_add", ast.Sub: "assign_sub"}
 
