@@ -234,3 +234,52 @@ def an_if_of_what_an_input_has():
     model = keras.Model(x, y)
     model.compile("sgd", "mse")
     model.fit(np.ones((8, 4), np.float32), np.ones((8, 1), np.float32), verbose=0)
+
+
+@triggers("symbolic-value", says="so that it holds for no batch", pastes=True)
+def an_if_of_an_input_that_is_predicted():
+    flag = keras.Input((1,))
+    if flag == 0:  # noqa: SIM108 - the trap
+        y = flag * 2
+    else:
+        y = flag
+    model = keras.Model(flag, y)
+    model.compile("sgd", "mse")
+    model.predict(np.ones((64, 1), np.float32), batch_size=8, verbose=0)
+
+
+@triggers("symbolic-value", says="decided once, as the model was built")
+def an_if_of_an_input_in_a_function():
+    def build():
+        x = keras.Input((4,))
+        kind = keras.Input((1,))
+        h = keras.layers.Dense(4)(x)
+        if 1 == kind:  # noqa: SIM300
+            h = keras.layers.Dense(4)(h)
+            h = keras.layers.Activation("relu")(h)
+        return keras.Model([x, kind], keras.layers.Dense(1)(h))
+
+    model = build()
+    model.compile("sgd", "mse")
+    y = np.ones((8, 1), np.float32)
+    model.fit([np.ones((8, 4), np.float32), y], y, verbose=0)
+
+
+@near("symbolic-value")
+def an_if_that_asks_which_input_it_is():
+    x, other = keras.Input((4,)), None
+    y = keras.layers.Dense(1)(x)
+    if other is None:
+        y = keras.layers.Activation("relu")(y)
+    model = keras.Model(x, y)
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 4), np.float32), np.ones((8, 1), np.float32), verbose=0)
+
+
+@near("symbolic-value")
+def a_choice_of_an_input_by_ops():
+    x = keras.Input((1,))
+    y = keras.ops.where(keras.ops.equal(x, 1), keras.layers.Dense(1)(x), x)
+    model = keras.Model(x, y)
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 1), np.float32), np.ones((8, 1), np.float32), verbose=0)

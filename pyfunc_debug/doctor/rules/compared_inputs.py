@@ -49,9 +49,9 @@ def _own(scope: ast.Module | ast.FunctionDef) -> list[ast.AST]:
 
 
 def _compared(block: ast.If, inputs: set[str]) -> str:
-    """The input that an `if` compares with a number by `==` or `!=`; "" where it asks something else."""
+    """The input that an `if` compares with a number by `==`; "" where it asks something else."""
     test = block.test
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
         return ""
     sides = [test.left, test.comparators[0]]
     found = [one.id for one in sides if isinstance(one, ast.Name) and one.id in inputs]
@@ -61,12 +61,10 @@ def _compared(block: ast.If, inputs: set[str]) -> str:
 
 def _finding(facts: Facts, file: str, block: ast.If, name: str) -> Finding:
     text = pastes.text_of(facts, file, block.test)
-    assert isinstance(block.test, ast.Compare)
-    taken = "no" if isinstance(block.test.ops[0], ast.Eq) else "each"
     return Finding(
         NAMES[0], "error", None, (),
         f"`if {text}` decided once, as the model was built: {name} is an input, which has no value and equals no "
-        f"number, so that it holds for {taken} batch",
+        f"number, so that it holds for no batch",
         _where(facts, file, block)
         or f"keras.ops.where(keras.ops.equal({name}, ...), ..., ...) decides for each sample",
         file, block.lineno, evidence=(f"line {block.lineno}: {facts.line(file, block.lineno)}",),
@@ -84,7 +82,7 @@ def _where(facts: Facts, file: str, block: ast.If) -> str:
     assert isinstance(test, ast.Compare)
     ops = f"{tf}.keras.ops" if tf and not keras else f"{keras or 'keras'}.ops"
     sides = ", ".join(pastes.text_of(facts, file, part) for part in (test.left, test.comparators[0]))
-    same = f"{ops}.{'equal' if isinstance(test.ops[0], ast.Eq) else 'not_equal'}({sides})"
+    same = f"{ops}.equal({sides})"
     ways = ", ".join(pastes.text_of(facts, file, part) for part in (one[1], other[1]))
     indent = pastes.indent(facts, file, block.lineno)
     lines = [f"{indent}import keras"] * (not keras and not tf) + [f"{indent}{one[0]} = {ops}.where({same}, {ways})"]
