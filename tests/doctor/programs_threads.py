@@ -1345,61 +1345,6 @@ def two_orders_of_one_dataset_on_purpose():
         print(int(one), int(other))
 
 
-@triggers("symbolic-value", says="so that it holds for no batch", pastes=True)
-def a_choice_by_a_keras_input_in_one_line():
-    x = keras.Input((4,))
-    mode = keras.Input((1,))
-    hidden = keras.layers.Dense(2)(x)
-    if mode == 0:  # noqa: SIM108 - the trap
-        y = keras.layers.Dense(1)(hidden)
-    else:
-        y = keras.layers.Dense(1)(keras.layers.Activation("relu")(hidden))
-    model = keras.Model([x, mode], y)
-    model.compile("sgd", "mse")
-    ones = np.ones((8, 4), np.float32), np.ones((8, 1), np.float32)
-    model.fit(list(ones), ones[1], verbose=0)
-
-
-@triggers("symbolic-value", says="so that it holds for no batch", pastes=True)
-def a_choice_by_a_layer_of_a_keras_input():
-    x = keras.Input((4,))
-    kind = keras.Input((1,))
-    hidden = keras.layers.Dense(3)(x)
-    if kind == 2:  # noqa: SIM108 - the trap
-        hidden = keras.layers.Dense(3, name="second")(hidden)
-    else:
-        hidden = keras.layers.Dense(3, name="other")(hidden)
-    model = keras.Model([x, kind], keras.layers.Dense(1)(hidden))
-    model.compile("sgd", "mse")
-    ones = np.ones((8, 4), np.float32), np.ones((8, 1), np.float32)
-    model.fit(list(ones), ones[1], verbose=0)
-
-
-@near("symbolic-value")
-def an_if_of_pythons_own_number_beside_inputs():
-    x = keras.Input((4,))
-    depth = 2
-    hidden = x
-    for place in range(depth):
-        if place == 1:
-            hidden = keras.layers.Dense(2)(hidden)
-    model = keras.Model(x, keras.layers.Dense(1)(hidden))
-    model.compile("sgd", "mse")
-    model.fit(np.ones((8, 4), np.float32), np.ones((8, 1), np.float32), verbose=0)
-
-
-@near("symbolic-value")
-def an_if_that_asks_whether_there_is_an_input():
-    x = keras.Input((4,))
-    mask = None
-    hidden = keras.layers.Dense(2)(x)
-    if mask is not None:
-        hidden = hidden * mask
-    model = keras.Model(x, keras.layers.Dense(1)(hidden))
-    model.compile("sgd", "mse")
-    model.fit(np.ones((8, 4), np.float32), np.ones((8, 1), np.float32), verbose=0)
-
-
 def trained(layer, width=3):
     model = keras.Sequential([keras.layers.Input((width,)), layer, keras.layers.Dense(1)])
     model.compile("sgd", "mse")
