@@ -81,12 +81,12 @@ class NotFinite:
 
     def _look(self, run: RunFacts, outputs: Sequence[Any], frame: types.FrameType) -> None:
         name = run.name
-        if not self._looks(name) or run.function is None:
+        if not self._looks(name) or run.function is None or self._is_asynchronous():
             return
         places = self._places.get(name)
         if places is None:
             places = self._places[name] = [place for place, one in enumerate(outputs) if _is_number(one)]
-        for place in places:
+        for place in places if len(outputs) > max(places, default=0) else ():
             value = float(outputs[place])
             before = self._before.setdefault((name, place), deque(maxlen=_KEPT))
             if math.isfinite(value):
@@ -112,7 +112,7 @@ class NotFinite:
         if user is None:
             return
         where = self._user_line(user.f_code.co_filename, user.f_lineno)
-        if where in self._told or not self._looks(where):
+        if where in self._told or not self._looks(where) or self._is_asynchronous():
             return
         value = float(flat[0]) if _is_number(flat[0]) else None
         before = self._before.setdefault(where, deque(maxlen=_KEPT))
@@ -128,6 +128,10 @@ class NotFinite:
             before=list(before), count=self._counts[where], file=where[0], line=where[1], arrays=_with_nan(user),
             sources=[where[0]],
         )  # fmt: skip
+
+    def _is_asynchronous(self) -> bool:
+        """Whether results may still be in the making: to read them would wait for them."""
+        return bool(getattr(self._names.context_module, "is_async", bool)())
 
     def _looks(self, key: Any) -> bool:
         """Whether this result is one of those that are looked at."""
