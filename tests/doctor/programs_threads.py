@@ -1414,6 +1414,20 @@ def a_layer_that_counts_its_calls_in_a_variable():
 
 
 @near("untracked-variable")
+def a_moving_mean_that_the_layer_assigns():
+    class Centered(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.mean = tf.Variable(tf.zeros(3))
+
+        def call(self, x):
+            self.mean.assign(self.mean * 0.9 + tf.reduce_mean(x, 0) * 0.1)
+            return x - self.mean
+
+    trained(Centered())
+
+
+@near("untracked-variable")
 def a_constant_in_a_variable():
     class Shifted(keras.layers.Layer):
         def __init__(self):
