@@ -92,8 +92,8 @@ def all_nodes(tree: ast.AST) -> list[ast.AST]:
 _nodes: weakref.WeakKeyDictionary[ast.AST, list[ast.AST]] = weakref.WeakKeyDictionary()
 
 
-def own_nodes(function: Definition) -> Iterator[ast.AST]:
-    """Nodes of a function's body in the order of the source, without those of functions defined in it."""
+def own_nodes(function: Definition | ast.Module) -> Iterator[ast.AST]:
+    """Nodes of a function's or file's body in the order of the source, without those of functions defined in it."""
     todo: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
     while todo:
         node = todo.pop(0)

@@ -18,16 +18,21 @@ _USED_UP = {"iter", "zip", "map", "filter", "enumerate", "reversed", "open", "re
 
 def made_by(tree: ast.AST | None, data: ast.expr) -> ast.FunctionDef | None:
     """The user's generator function whose call makes the data; None where it is something else."""
-    made: ast.expr | None = data
-    if isinstance(data, ast.Name):
-        found = [
-            one.value for one in pastes.walk(tree, ast.Assign)
-            if any(isinstance(target, ast.Name) and target.id == data.id for target in one.targets)
-        ]  # fmt: skip
-        made = found[-1] if found else None
+    made = made_of(tree, data)
     functions = {one.name: one for one in pastes.walk(tree, ast.FunctionDef)}
     called = functions.get(pastes.last_name(made.func)) if isinstance(made, ast.Call) else None
     return called if called is not None and _yields(called) else None
+
+
+def made_of(tree: ast.AST | None, data: ast.expr) -> ast.expr | None:
+    """What the newest assignment of a file gives to a name; any other expression as it is."""
+    if not isinstance(data, ast.Name):
+        return data
+    found = [
+        one.value for one in pastes.walk(tree, ast.Assign)
+        if any(isinstance(target, ast.Name) and target.id == data.id for target in one.targets)
+    ]  # fmt: skip
+    return found[-1] if found else None
 
 
 def for_ever(facts: Facts, file: str, function: ast.FunctionDef) -> str:

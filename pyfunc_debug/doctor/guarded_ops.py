@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.pastes.finite_slopes import outermost
+from pyfunc_debug.doctor.failures.pastes.finite_slopes import outermost, values_of
 from pyfunc_debug.doctor.failures.pastes.signs import Signs
 from pyfunc_debug.doctor.failures.pastes.slope_bounds import Bounds
 from pyfunc_debug.doctor.failures.reading.situation import Spot
@@ -44,7 +44,7 @@ def guarded(facts: Facts, file: str, scopes: Sequence[ast.AST], gradient: bool) 
                 text = pastes.text_of(facts, file, call.args[0])
                 if names(call.args[0]) and not any(word in text for word in _GUARDS):
                     found[call.args[0]] = f"{tf}.maximum({text}, {_LEAST})"
-        for value in _values(scope):
+        for value in values_of(scope):
             for node in outermost(value, bounds, False):
                 inside = set(map(id, ast.walk(node)))
                 if not any(id(one) in inside or node in ast.walk(one) for one in found):
@@ -67,13 +67,6 @@ def _choice(facts: Facts, file: str, call: ast.Call, tf: str) -> dict[ast.expr, 
             taken, left = parts if place == 0 else parts[::-1]
             found[one] = f"{tf}.where({condition}, {taken}, {left})"
     return found
-
-
-def _values(scope: ast.AST) -> Iterator[ast.expr]:
-    """The outermost expressions of a function's statements."""
-    for statement in ast.walk(scope):
-        if isinstance(statement, ast.stmt) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            yield from (one for one in ast.iter_child_nodes(statement) if isinstance(one, ast.expr))
 
 
 def with_called(tree: ast.AST, scopes: Sequence[ast.AST]) -> list[ast.AST]:

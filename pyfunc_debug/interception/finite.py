@@ -16,7 +16,7 @@ from typing import Any
 from pyfunc_debug.events import Notice, Observer, RunFacts
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.names import TensorFlowNames
-from pyfunc_debug.program.frames import is_installed, is_user
+from pyfunc_debug.program.frames import own_frame
 
 _EACH = 64
 """Results of a function or line that are looked at; of those after them each `_NTH` is."""
@@ -93,7 +93,7 @@ class NotFinite:
                 before.append(value)
                 continue
             self._told.add(name)
-            user = _users_frame(frame)
+            user = own_frame(frame)
             where = None if user is None else self._user_line(user.f_code.co_filename, user.f_lineno)
             self._observer.notice(
                 Notice.NOT_FINITE, None, None, what="loss", run=run.id, function=run.function.name,
@@ -108,7 +108,7 @@ class NotFinite:
         flat = self._names.nest.flatten(target)
         if len(flat) != 1 or not hasattr(flat[0], "numpy"):
             return
-        user = _users_frame(frame)
+        user = own_frame(frame)
         if user is None:
             return
         where = self._user_line(user.f_code.co_filename, user.f_lineno)
@@ -160,16 +160,6 @@ def _has_nan(tensor: Any) -> bool:
     if (tensor.shape.num_elements() or 0) > _LARGEST or "CPU" not in str(tensor.device):
         return False
     return bool(np.isnan(np.asarray(tensor.numpy(), np.float32)).any())
-
-
-def _users_frame(frame: types.FrameType | None) -> types.FrameType | None:
-    """The innermost frame of a user's own file."""
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if is_user(file) and not is_installed(file):
-            return frame
-        frame = frame.f_back
-    return None
 
 
 def _with_nan(frame: types.FrameType | None) -> Sequence[tuple[str, int, int]]:

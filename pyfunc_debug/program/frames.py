@@ -101,13 +101,18 @@ def direct_caller(frame: FrameType | None, between: tuple[str, ...], farthest: i
 
 def own_caller() -> Site | None:
     """The same, but a line of an installed package only where there is no other."""
-    frame: FrameType | None = sys._getframe(1)
+    frame = own_frame(sys._getframe(1))
+    return caller() if frame is None else (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def own_frame(frame: FrameType | None) -> FrameType | None:
+    """A frame of a file of the user's own, no installed package's: this one, or the nearest further out."""
     while frame is not None:
-        code = frame.f_code
-        if is_user(code.co_filename) and not is_installed(code.co_filename):
-            return code.co_filename, frame.f_lineno, code.co_name
+        file = frame.f_code.co_filename
+        if is_user(file) and not is_installed(file):
+            return frame
         frame = frame.f_back
-    return caller()
+    return None
 
 
 def is_called_by(part: str) -> bool:

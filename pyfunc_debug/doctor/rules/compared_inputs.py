@@ -21,7 +21,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         tree = facts.tree(file)
         scopes: list[ast.Module | ast.FunctionDef] = [] if tree is None else [tree, *pastes.walk(tree, ast.FunctionDef)]
         for scope in scopes:
-            own = _own(scope)
+            own = list(code.own_nodes(scope))
             stored = [one.id for one in own if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
             inputs = {
                 target.id for one in own
@@ -33,19 +33,6 @@ def check(facts: Facts) -> Iterator[Finding]:
                 name = _compared(one, inputs) if isinstance(one, ast.If) else ""
                 if isinstance(one, ast.If) and name:
                     yield _finding(facts, file, one, name)
-
-
-def _own(scope: ast.Module | ast.FunctionDef) -> list[ast.AST]:
-    """Nodes of a file or function, without those of functions and classes in it."""
-    if isinstance(scope, ast.FunctionDef):
-        return list(code.own_nodes(scope))
-    todo, found = list[ast.AST](scope.body), list[ast.AST]()
-    while todo:
-        one = todo.pop(0)
-        found.append(one)
-        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            todo += ast.iter_child_nodes(one)
-    return found
 
 
 def _compared(block: ast.If, inputs: set[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import times
-from pyfunc_debug.doctor.endless_generators import for_ever, made_by
+from pyfunc_debug.doctor.endless_generators import for_ever, made_by, made_of
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
@@ -155,11 +155,7 @@ def _data(call: ast.Call, word: str) -> ast.expr | None:
 def _fix(facts: Facts, file: str, data: ast.expr | None) -> str:
     """`ds.repeat()` in the call."""
     tree = facts.tree(file)
-    made: ast.expr | None = data
-    if isinstance(data, ast.Name):
-        found = [one for one in pastes.walk(tree, ast.Assign)
-                 if any(isinstance(target, ast.Name) and target.id == data.id for target in one.targets)]  # fmt: skip
-        made = found[-1].value if found else None
+    made = None if data is None else made_of(tree, data)
     if data is None or made is None or tree is None:
         return ""
     functions = {one.name: one for one in pastes.walk(tree, ast.FunctionDef)}

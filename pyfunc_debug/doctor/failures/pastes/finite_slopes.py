@@ -51,12 +51,11 @@ def bounded(
     said: dict[ast.expr, str] = {}
     for scope in [*sorted(inside, key=lambda one: -one.lineno), after.tree]:
         bounds = Bounds(Signs(tf, spot, scope, constants), scope)
-        for statement in _statements(scope):
-            for value in _values(statement):
-                pasted = first <= value.lineno <= last
-                for node in outermost(value, bounds, not pasted) if pasted or (around and scope in inside) else ():
-                    if not any(node is one or _holds(one, node) for one in pieces):
-                        pieces[node], said[node] = bounds.text(node)
+        for value in values_of(scope):
+            pasted = first <= value.lineno <= last
+            for node in outermost(value, bounds, not pasted) if pasted or (around and scope in inside) else ():
+                if not any(node is one or _holds(one, node) for one in pieces):
+                    pieces[node], said[node] = bounds.text(node)
     if not pieces:
         return edit
     start = min([first, *(one.lineno for one in pieces)])
@@ -114,17 +113,11 @@ def _constants(situation: Situation, spot: Spot) -> frozenset[str]:
     return frozenset(given[:1]) if len(given) == 2 and is_loss(situation) else frozenset()
 
 
-def _statements(scope: ast.AST) -> Iterator[ast.stmt]:
-    for one in ast.walk(scope):
-        if isinstance(one, ast.stmt) and not isinstance(one, (ast.FunctionDef, ast.ClassDef)):
-            yield one
-
-
-def _values(statement: ast.stmt) -> Iterator[ast.expr]:
-    """The expressions that a statement holds itself."""
-    for one in ast.iter_child_nodes(statement):
-        if isinstance(one, ast.expr):
-            yield one
+def values_of(scope: ast.AST) -> Iterator[ast.expr]:
+    """The expressions that the statements of a scope hold themselves, but those of definitions."""
+    for statement in ast.walk(scope):
+        if isinstance(statement, ast.stmt) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            yield from (one for one in ast.iter_child_nodes(statement) if isinstance(one, ast.expr))
 
 
 def outermost(node: ast.expr, bounds: Bounds, only_powers: bool) -> Iterator[ast.expr]:
