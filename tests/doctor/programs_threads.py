@@ -1452,6 +1452,121 @@ def a_weight_of_keras():
     trained(Scaled())
 
 
+def fitted(model, **words):
+    model.compile("sgd", **words)
+    model.fit(np.ones((8, 3), np.float32), np.ones((8, 1), np.float32), verbose=0)
+
+
+@triggers("zero-loss", says="Net.train_step returns", pastes=True)
+def a_step_that_returns_its_loss():
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self(x) - y) ** 2)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            return {"loss": loss}
+
+    model = Net()
+    model.compile("sgd")
+    history = model.fit(np.ones((8, 3), np.float32), np.full((8, 1), 9, np.float32), verbose=0)
+    print(history.history["loss"])
+
+
+@triggers("zero-loss", says="Net.test_step returns", pastes=True)
+def an_evaluation_that_returns_its_loss():
+    class Net(keras.Sequential):
+        def test_step(self, data):
+            x, y = data
+            error = tf.reduce_mean(tf.abs(self(x) - y))
+            return {"loss": error}
+
+    model = Net([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    data = np.ones((8, 3), np.float32), np.ones((8, 1), np.float32)
+    model.fit(*data, validation_data=data, verbose=0)
+
+
+@triggers("zero-loss", says="nothing gives loss to that metric", pastes=True)
+def a_step_that_returns_all_metrics():
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                y_pred = self(x, training=True)
+                loss = tf.reduce_mean(tf.square(y_pred - y))
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            self.compiled_metrics.update_state(y, y_pred)
+            return {m.name: m.result() for m in self.metrics}
+
+    fitted(Net(), metrics=["mae"])
+
+
+@near("zero-loss")
+def a_step_beside_other_metrics():
+    class Net(keras.Sequential):
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                y_pred = self(x)
+                loss = tf.reduce_mean((y_pred - y) ** 2)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            self.compiled_metrics.update_state(y, y_pred)
+            return {"loss": loss}
+
+    fitted(Net([keras.layers.Input((3,)), keras.layers.Dense(1)]), loss="mse", metrics=["mae"])
+
+
+@near("zero-loss")
+def a_step_with_two_losses():
+    class Net(keras.Sequential):
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self(x) - y) ** 2)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            return {"loss": loss, "norm": tf.linalg.global_norm(gradients)}
+
+    fitted(Net([keras.layers.Input((3,)), keras.layers.Dense(1)]))
+
+
+@near("zero-loss")
+def a_step_with_its_own_mean():
+    class Net(keras.Sequential):
+        def __init__(self, layers):
+            super().__init__(layers)
+            self.tracker = keras.metrics.Mean(name="loss")
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self(x) - y) ** 2)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            self.tracker.update_state(loss)
+            return {"loss": self.tracker.result()}
+
+    fitted(Net([keras.layers.Input((3,)), keras.layers.Dense(1)]))
+
+
 @triggers("broadcast-loss", says="y is [16] and y_pred is [16, 1]", pastes=True)
 def labels_and_predictions_of_different_ranks():
     model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])

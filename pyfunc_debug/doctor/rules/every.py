@@ -78,6 +78,7 @@ from pyfunc_debug.doctor.rules import (
     waiting_calls,
     wrapped_values,
     wrong_tapes,
+    zero_losses,
 )
 
 MODULES: tuple[Rule, ...] = (
@@ -155,4 +156,5 @@ MODULES: tuple[Rule, ...] = (
     waiting_calls,
     wrapped_values,
     wrong_tapes,
+    zero_losses,
 )

@@ -37,7 +37,8 @@ def explain(situation: Situation) -> Explanation | None:
         return of_lambda
     if statement is None or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return None
-    copied = _copy(spot, function, statement)
+    weight = layers_in_call.explain(situation) if _of_a_shape(statement) else None
+    copied = weight or _copy(spot, function, statement)
     if copied is not None or _NOT_LIFTED[0] in situation.message:
         return copied
     if _LOCKED in situation.message:
@@ -93,6 +94,15 @@ def _copy(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statemen
         f"{function.name} is traced. Nothing here assigns to {name}: a tensor does."
     )
     return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, call, new))
+
+
+def _of_a_shape(statement: ast.stmt) -> bool:
+    """Whether the first value is a call that asks a tensor for no more than its shape, as a layer's weights do."""
+    call = statement.value if isinstance(statement, ast.Assign) else None
+    value = argument(call, 0, "initial_value") if isinstance(call, ast.Call) else None
+    return isinstance(value, (ast.Call, ast.Lambda)) and any(
+        isinstance(one, ast.Attribute) and one.attr == "shape" for one in ast.walk(value)
+    )
 
 
 def _filled(function: ast.AST, name: str) -> list[ast.Call]:
