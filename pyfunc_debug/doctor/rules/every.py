@@ -64,6 +64,7 @@ from pyfunc_debug.doctor.rules import (
     shuffled_results,
     shuffled_splits,
     single_elements,
+    sorted_splits,
     stale_caches,
     stale_closures,
     static_shapes,
@@ -77,6 +78,7 @@ from pyfunc_debug.doctor.rules import (
     unused_inputs,
     waiting_calls,
     wrapped_values,
+    wrong_batches,
     wrong_tapes,
 )
 
@@ -94,6 +96,7 @@ MODULES: tuple[Rule, ...] = (
     shuffled_results,
     shuffled_splits,
     single_elements,
+    sorted_splits,
     static_shapes,
     time,
     broadcast_losses,
@@ -154,5 +157,6 @@ MODULES: tuple[Rule, ...] = (
     unused_inputs,
     waiting_calls,
     wrapped_values,
+    wrong_batches,
     wrong_tapes,
 )
