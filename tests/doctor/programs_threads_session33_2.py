@@ -323,3 +323,110 @@ def batches_of_one_row_as_they_are_meant():
                 yield np.array(inputs), np.array(targets)
 
     regression(4).fit(one_by_one(), steps_per_epoch=16, epochs=2, verbose=0)
+
+
+# -- nan-loss of a metric: keras#5078 ---------------------------------------------------------------------------------
+
+
+@triggers("nan-loss", says="tf.math.divide_no_nan(tp, tf.reduce_sum(tf.round(y_pred)))", pastes=True)
+def a_precision_of_batches_without_positives():
+    x, y = np.random.rand(64, 4).astype("float32"), np.zeros((64, 1), "float32")
+
+    def precision(y_true, y_pred):
+        tp = tf.reduce_sum(tf.round(y_true * y_pred))
+        return tp / tf.reduce_sum(tf.round(y_pred))
+
+    low = keras.initializers.Constant(-3.0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid", bias_initializer=low)])
+    model.compile("adam", "binary_crossentropy", metrics=[precision])
+    model.fit(x, y, epochs=2, validation_data=(x, y), verbose=0)
+
+
+@near("nan-loss")
+def a_precision_that_is_never_of_nothing():
+    x, y = np.random.rand(64, 4).astype("float32"), np.ones((64, 1), "float32")
+
+    def recall(y_true, y_pred):
+        return tf.reduce_sum(tf.round(y_true * y_pred)) / tf.reduce_sum(y_true)
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("adam", "binary_crossentropy", metrics=[recall])
+    model.fit(x, y, epochs=2, verbose=0)
+
+
+# -- epoch-end: mpkuse/cartwheel_train#7 ------------------------------------------------------------------------------
+
+
+@triggers("epoch-end", says="it ran in __init__", pastes=True)
+def a_method_that_keras_does_not_call():
+    class Pits(keras.utils.PyDataset):
+        def __init__(self, x, y, batch_size):
+            super().__init__()
+            self.x, self.y, self.batch_size = x, y, batch_size
+            self.indexes = np.arange(len(x))
+            self.on_epoch_start()
+
+        def __len__(self):
+            return len(self.x) // self.batch_size
+
+        def __getitem__(self, idx):
+            rows = self.indexes[idx * self.batch_size : (idx + 1) * self.batch_size]
+            return self.x[rows], self.y[rows]
+
+        def on_epoch_start(self):
+            np.random.shuffle(self.indexes)
+
+    regression(4).fit(Pits(np.random.rand(64, 4), np.random.rand(64), 16), epochs=2, verbose=0)
+
+
+@near("epoch-end")
+def a_method_of_another_name_that_is_called():
+    class Pits(keras.utils.PyDataset):
+        def __init__(self, x, y, batch_size):
+            super().__init__()
+            self.x, self.y, self.batch_size = x, y, batch_size
+            self.indexes = np.arange(len(x))
+
+        def __len__(self):
+            return len(self.x) // self.batch_size
+
+        def __getitem__(self, idx):
+            rows = self.indexes[idx * self.batch_size : (idx + 1) * self.batch_size]
+            return self.x[rows], self.y[rows]
+
+        def on_epoch_start(self):
+            np.random.shuffle(self.indexes)
+
+        def on_epoch_end(self):
+            self.on_epoch_start()
+
+    regression(4).fit(Pits(np.random.rand(64, 4), np.random.rand(64), 16), epochs=2, verbose=0)
+
+
+# -- wrong-batches: of one class each ---------------------------------------------------------------------------------
+
+
+@triggers("wrong-batches", says="hold one class each", pastes=True, severity="warning")
+def a_generator_over_rows_that_stand_class_by_class():
+    x, y = np.random.rand(120, 4).astype("float32"), np.repeat(np.arange(3), 40)
+
+    def generate(batch_size=10):
+        while True:
+            for i in range(0, len(x), batch_size):
+                batch_x, batch_y = x[i : i + batch_size], y[i : i + batch_size]
+                yield batch_x, batch_y
+
+    classifier(4, 3).fit(generate(), steps_per_epoch=12, epochs=2, verbose=0)
+
+
+@near("wrong-batches")
+def a_validation_over_rows_that_stand_class_by_class():
+    x, y = np.random.rand(120, 4).astype("float32"), np.repeat(np.arange(3), 40)
+
+    def in_order(batch_size=10):
+        while True:
+            for i in range(0, len(x), batch_size):
+                yield x[i : i + batch_size], y[i : i + batch_size]
+
+    mixed = np.random.permutation(len(x))
+    classifier(4, 3).fit(x[mixed], y[mixed], validation_data=in_order(), validation_steps=12, epochs=2, verbose=0)

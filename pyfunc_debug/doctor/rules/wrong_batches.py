@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import changed_arrays, list_batches, same_batches
+from pyfunc_debug.doctor import changed_arrays, list_batches, same_batches, sorted_batches
 from pyfunc_debug.doctor.batches import Batches
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
@@ -16,6 +16,7 @@ _LOOKS = (
     same_batches.of_counter,
     same_batches.of_index,
     changed_arrays.in_place,
+    sorted_batches.by_class,
 )
 
 
