@@ -91,7 +91,9 @@ from pyfunc_debug.doctor.failures.graphs import (
     xla,
 )
 from pyfunc_debug.doctor.failures.models import (
+    class_weights,
     dict_metrics,
+    fitted_data,
     given_functions,
     keras_batches,
     keras_lengths,
@@ -134,6 +136,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     variables.explain,
     variables.of_tensor,
     keras_lengths.explain,
+    class_weights.explain,
+    fitted_data.explain,
     layers_in_call.without_variables,
     made_in_build.explain,
     leaked_tensor.explain,

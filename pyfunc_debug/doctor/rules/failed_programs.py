@@ -12,6 +12,7 @@ NAMES = (
     "array-index",
     "autograph",
     "body-input",
+    "class-weight",
     "cut-gradient",
     "exhausted",
     "generator",
