@@ -10,7 +10,8 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding
 
-_FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
+FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
+"""Methods of Keras' ImageDataGenerator that give batches."""
 _PREDICT = ("predict", "predict_generator")
 _IN_FILE_ORDER = ("classes", "labels", "filenames", "filepaths")
 """Attributes of what these give, whose order is that of the files."""
@@ -60,7 +61,7 @@ def _flow(tree: ast.Module | None, call: ast.Call) -> ast.Call | None:
         if len(made) != 1:
             return None
         given = made[0]
-    found = isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr in _FLOWS
+    found = isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr in FLOWS
     return given if found and isinstance(given, ast.Call) else None
 
 

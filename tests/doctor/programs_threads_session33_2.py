@@ -430,3 +430,121 @@ def a_validation_over_rows_that_stand_class_by_class():
 
     mixed = np.random.permutation(len(x))
     classifier(4, 3).fit(x[mixed], y[mixed], validation_data=in_order(), validation_steps=12, epochs=2, verbose=0)
+
+
+# -- unscaled-input ---------------------------------------------------------------------------------------------------
+
+
+@triggers("unscaled-input", says="x * (1 / 255)", pastes=True)
+def an_image_of_a_file_beside_a_scaled_directory():
+    folder = pictures()
+    train = tf.keras.preprocessing.image.ImageDataGenerator(rescale=1 / 255).flow_from_directory(
+        folder, target_size=(4, 4), class_mode="binary"
+    )
+    model = flat()
+    model.compile("adam", "mse")
+    model.fit(train, epochs=1, verbose=0)
+    img = keras.utils.load_img(os.path.join(folder, "dog", "1.png"), target_size=(4, 4))
+    x = keras.utils.img_to_array(img)
+    x = np.expand_dims(x, axis=0)
+    print(model.predict(x, verbose=0))
+
+
+@triggers("unscaled-input", says="model.evaluate(x_test / 255.0, y_test", pastes=True)
+def test_rows_beside_scaled_rows():
+    def load_data():
+        return [(np.random.randint(0, 255, (32, 4)).astype("float32"), np.random.rand(32)) for _ in range(2)]
+
+    (x_train, y_train), (x_test, y_test) = load_data()
+    x_train = x_train / 255.0
+    model = regression(4)
+    model.fit(x_train, y_train, epochs=1, verbose=0)
+    print(model.evaluate(x_test, y_test, verbose=0))
+
+
+@triggers("unscaled-input", says="image[None] / 255.0", pastes=True)
+def an_image_beside_a_dataset_that_divides():
+    images = np.random.randint(0, 255, (16, 4, 4, 3)).astype("uint8")
+    path = os.path.join(tempfile.mkdtemp(), "one.png")
+    Image.fromarray(images[0]).save(path)
+    train_ds = tf.data.Dataset.from_tensor_slices((images, np.ones(16))).batch(4)
+    scaled_ds = train_ds.map(lambda x, y: (tf.cast(x, tf.float32) / 255.0, y))
+    model = flat()
+    model.compile("adam", "mse")
+    model.fit(scaled_ds, epochs=1, verbose=0)
+    image = keras.utils.img_to_array(keras.utils.load_img(path))
+    print(model.predict(image[None], verbose=0))
+
+
+@near("unscaled-input")
+def an_image_that_is_scaled_too():
+    folder = pictures()
+    train = tf.keras.preprocessing.image.ImageDataGenerator(rescale=1 / 255).flow_from_directory(
+        folder, target_size=(4, 4), class_mode="binary"
+    )
+    model = flat()
+    model.compile("adam", "mse")
+    model.fit(train, epochs=1, verbose=0)
+    img = keras.utils.load_img(os.path.join(folder, "dog", "1.png"), target_size=(4, 4))
+    x = np.expand_dims(keras.utils.img_to_array(img), axis=0)
+    x /= 255.0
+    print(model.predict(x, verbose=0))
+
+
+@near("unscaled-input")
+def test_rows_that_are_scaled_too():
+    def load_data():
+        return [(np.random.randint(0, 255, (32, 4)).astype("float32"), np.random.rand(32)) for _ in range(2)]
+
+    (x_train, y_train), (x_test, y_test) = load_data()
+    x_train, x_test = x_train / 255.0, x_test / 255.0
+    model = regression(4)
+    model.fit(x_train, y_train, epochs=1, verbose=0)
+    print(model.evaluate(x_test, y_test, verbose=0))
+
+
+@near("unscaled-input")
+def rows_that_nobody_scales():
+    def load_data():
+        return [(np.random.rand(32, 4).astype("float32"), np.random.rand(32)) for _ in range(2)]
+
+    (x_train, y_train), (x_test, y_test) = load_data()
+    model = regression(4)
+    model.fit(x_train, y_train, epochs=1, verbose=0)
+    print(model.evaluate(x_test, y_test, verbose=0))
+
+
+# -- shuffled-apart: keras-preprocessing#219 --------------------------------------------------------------------------
+
+
+@triggers("shuffled-apart", says="without one seed for both", pastes=True)
+def images_and_masks_without_a_seed():
+    one, other = pictures(), pictures()
+    image_datagen = tf.keras.preprocessing.image.ImageDataGenerator(rotation_range=90)
+    mask_datagen = tf.keras.preprocessing.image.ImageDataGenerator(rotation_range=90)
+    image_generator = image_datagen.flow_from_directory(one, class_mode=None, target_size=(4, 4), batch_size=4)
+    mask_generator = mask_datagen.flow_from_directory(other, class_mode=None, target_size=(4, 4), batch_size=4)
+
+    def train_generator():
+        for img, mask in zip(image_generator, mask_generator):
+            yield img / 255.0, mask[:, :1, 0, 0] / 255.0
+
+    model = flat()
+    model.compile("adam", "mse")
+    model.fit(train_generator(), steps_per_epoch=3, epochs=1, verbose=0)
+
+
+@near("shuffled-apart")
+def images_and_masks_of_one_seed():
+    one, other = pictures(), pictures()
+    datagen = tf.keras.preprocessing.image.ImageDataGenerator(rotation_range=90)
+    image_generator = datagen.flow_from_directory(one, class_mode=None, target_size=(4, 4), batch_size=4, seed=7)
+    mask_generator = datagen.flow_from_directory(other, class_mode=None, target_size=(4, 4), batch_size=4, seed=7)
+
+    def train_generator():
+        for img, mask in zip(image_generator, mask_generator):
+            yield img / 255.0, mask[:, :1, 0, 0] / 255.0
+
+    model = flat()
+    model.compile("adam", "mse")
+    model.fit(train_generator(), steps_per_epoch=3, epochs=1, verbose=0)

@@ -17,6 +17,7 @@ NAMES = (
     "exhausted",
     "generator",
     "input-signature",
+    "label-range",
     "leaked-tensor",
     "lost-object",
     "missing-attribute",

@@ -1,4 +1,4 @@
-"""Data that Keras' `fit` does not take: lists of rows, and iterators that are no generators, as `zip` gives."""
+"""Data that Keras' `fit` does not take: lists of rows, and other iterators than generators, as `zip` gives."""
 
 from __future__ import annotations
 
@@ -40,20 +40,18 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _iterator(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
-    """`zip(images, masks)`: Python's iterators are no generators, which Keras asks for."""
-    for name in ("x", "validation_data"):
-        node = given.get(name)
-        kind = _kind(node, spot) if node is not None else ""
-        if node is None or not (kind in _ITERATORS or kind.endswith("iterator")):
-            continue
-        text = spot.source.text(node)
-        edit = edit_of(spot.file, spot.source.replaced({node: f"(batch for batch in {text})"}))
-        cause = (
-            f"{short(text, 40)} is an object of {kind}, an iterator, and of these Keras takes generators only. "
-            "A generator expression gives the same batches."
-        )
-        return Explanation(RULE, spot.file, node.lineno, cause, edit)
-    return None
+    """`zip(images, masks)`: of Python's iterators, Keras takes generators only."""
+    nodes = [given[name] for name in ("x", "validation_data") if name in given]
+    found = [one for one in nodes if (kind := _kind(one, spot)) in _ITERATORS or kind.lower().endswith("iterator")]
+    if not found:
+        return None
+    text, kind = spot.source.text, _kind(found[0], spot)
+    edit = edit_of(spot.file, spot.source.replaced({one: f"(batch for batch in {text(one)})" for one in found}))
+    cause = (
+        f"{short(text(found[0]), 40)} is an object of {kind}, an iterator, and of these Keras takes generators only. "
+        "A generator expression gives the same batches."
+    )
+    return Explanation(RULE, spot.file, found[0].lineno, cause, edit)
 
 
 def _kind(node: ast.expr, spot: Spot) -> str:
