@@ -226,6 +226,7 @@ class Notice(str, Enum):
     STALE_CLOSURE = "stale-closure"
     PRINTED_SYMBOL = "printed-symbol"
     DATA_ENDED = "data-ended"
+    SORTED_SPLIT = "sorted-split"
     HANG = "hang"
     FORKED = "forked"
     HANG_TROUBLE = "hang-trouble"

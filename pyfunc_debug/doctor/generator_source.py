@@ -125,3 +125,20 @@ def _with(
 
 def _yields(function: ast.FunctionDef) -> bool:
     return any(isinstance(one, _YIELDS) for one in ast.walk(function))
+
+
+def is_endless(function: ast.AST | None) -> bool:
+    """Whether a generator yields for ever: nothing in its `while True` leaves it."""
+    return function is not None and any(
+        isinstance(one, ast.While) and isinstance(one.test, ast.Constant) and bool(one.test.value)
+        and any(isinstance(part, _YIELDS) for part in ast.walk(one))
+        and not any(isinstance(part, (ast.Return, ast.Raise)) for part in ast.walk(one)) and not _breaks(one.body)
+        for one in ast.walk(function)
+    )  # fmt: skip
+
+
+def _breaks(body: list[ast.stmt]) -> bool:
+    """Whether a `break` in a loop's body is for that loop, and not for one inside."""
+    inside = [part for one in body if not isinstance(one, (ast.For, ast.While)) for part in ast.iter_child_nodes(one)]
+    blocks = [one for one in inside if isinstance(one, (ast.stmt, ast.ExceptHandler))]
+    return any(isinstance(one, ast.Break) for one in body) or any(_breaks([one]) for one in blocks)  # type: ignore[list-item]

@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import calls
 
 _GROWS = {"exp", "pow", "power", "sinh", "cosh", "expm1", "square"}
 """Ops whose results may be too large for a float."""
-_GUARDS = ("maximum", "clip_by_value", "epsilon", "eps", "1e-", "log_sigmoid", "softplus", "softmax", "exp(")
+GUARDS = ("maximum", "clip_by_value", "epsilon", "eps", "1e-", "log_sigmoid", "softplus", "softmax", "exp(")
 """Words of an argument that is kept above 0."""
 _LEAST = "1e-7"
 
@@ -42,7 +42,7 @@ def guarded(facts: Facts, file: str, scopes: Sequence[ast.AST], gradient: bool) 
                 found |= _choice(facts, file, call, tf)
             elif not gradient and dotted(call.func) in (f"{tf}.math.log", f"{tf}.log") and len(call.args) == 1:
                 text = pastes.text_of(facts, file, call.args[0])
-                if names(call.args[0]) and not any(word in text for word in _GUARDS):
+                if names(call.args[0]) and not any(word in text for word in GUARDS):
                     found[call.args[0]] = f"{tf}.maximum({text}, {_LEAST})"
         for value in values_of(scope):
             for node in outermost(value, bounds, False):

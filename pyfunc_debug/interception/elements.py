@@ -1,6 +1,7 @@
 """Elements that Keras takes itself, in Python: to learn their shapes, or on threads of its own.
 
 No node calls the user's code there. For breakpoints each of these is a call all the same; a recording has none of them.
+Beside them, the rows that `fit` takes out of arrays for its validation.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyfunc_debug.events import NodeFacts, Observer, Taken
+from pyfunc_debug.interception import splits
 from pyfunc_debug.interception.bodies import SourceMaps, element_body
 from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, drop_our_frame, fields_of
 from pyfunc_debug.interception.failures import Failures
@@ -48,6 +50,7 @@ class Elements:
         for module, replacements in (
             (private.KERAS_DATASETS, {"get_index": self._get_index, "PyDatasetAdapter.get_tf_dataset": self._first}),
             (private.KERAS_GENERATORS, {"peek_and_restore": self._peek}),
+            (private.KERAS_SLICES, {"train_validation_split": self._split}),
         ):
             self._cancel.append(when_imported(module, functools.partial(self._apply, module, replacements)))
 
@@ -119,6 +122,10 @@ class Elements:
             return batches, restored
 
         return peek_and_restore
+
+    def _split(self, original: Any) -> Any:
+        """The replacement of `train_validation_split`, which takes the last rows of arrays for the validation."""
+        return splits.watched(original, self._observer)
 
     def _watched(self, generator: Any) -> Iterator[Any]:
         """Takes a generator's elements as calls."""

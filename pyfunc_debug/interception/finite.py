@@ -10,7 +10,7 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pyfunc_debug.events import Notice, Observer, RunFacts
@@ -63,7 +63,8 @@ class NotFinite:
             run, self._here.run = getattr(self._here, "run", None), None
             if run is not None:
                 try:
-                    self._look(run, _losses(found), sys._getframe(1))
+                    if self._look(run, _losses(found), sys._getframe(1)):
+                        self._metrics(run, found, sys._getframe(1))
                 except Exception as trouble:
                     self._observer.trouble("looking at what a step gave", trouble)
             return found
@@ -79,10 +80,11 @@ class NotFinite:
         else:
             self._look(run, outputs, sys._getframe(2))
 
-    def _look(self, run: RunFacts, outputs: Sequence[Any], frame: types.FrameType) -> None:
+    def _look(self, run: RunFacts, outputs: Sequence[Any], frame: types.FrameType) -> bool:
+        """Looks at losses, unless this run is left out; returns whether they are there and finite."""
         name = run.name
-        if not self._looks(name) or run.function is None or self._is_asynchronous():
-            return
+        if name in self._told or not self._looks(name) or run.function is None or self._is_asynchronous():
+            return False
         places = self._places.get(name)
         if places is None:
             places = self._places[name] = [place for place, one in enumerate(outputs) if _is_number(one)]
@@ -93,15 +95,32 @@ class NotFinite:
                 before.append(value)
                 continue
             self._told.add(name)
-            user = own_frame(frame)
-            where = None if user is None else self._user_line(user.f_code.co_filename, user.f_lineno)
-            self._observer.notice(
-                Notice.NOT_FINITE, None, None, what="loss", run=run.id, function=run.function.name,
-                made=(run.function.file, run.function.line), value=str(value), before=list(before),
-                count=self._counts[name], file=where[0] if where else None, line=where[1] if where else None,
-                arrays=_with_nan(user), sources=[one for one in (where and where[0], run.function.file) if one],
-            )  # fmt: skip
-            return
+            self._tell(run, run.function, frame, "loss", value, before)
+            return False
+        return bool(places)
+
+    def _metrics(self, run: RunFacts, logs: Any, frame: types.FrameType) -> None:
+        """Looks at the metrics beside losses that are finite: the mean over an epoch is NaN if one batch's is."""
+        for name, one in logs.items():
+            key = (run.name, name)
+            if run.function is None or key in self._told or "loss" in str(name) or not _is_number(one):
+                continue
+            value = float(one)
+            if math.isnan(value):
+                self._told.add(key)
+                self._tell(run, run.function, frame, f"metric {name}", value, ())
+
+    def _tell(
+        self, run: RunFacts, function: Any, frame: types.FrameType, what: str, value: float, before: Iterable[float]
+    ) -> None:
+        user = own_frame(frame)
+        where = None if user is None else self._user_line(user.f_code.co_filename, user.f_lineno)
+        self._observer.notice(
+            Notice.NOT_FINITE, None, None, what=what, run=run.id, function=function.name,
+            made=(function.file, function.line), value=str(value), before=list(before),
+            count=self._counts[run.name], file=where[0] if where else None, line=where[1] if where else None,
+            arrays=_with_nan(user), sources=[one for one in (where and where[0], function.file) if one],
+        )  # fmt: skip
 
     def gradient(self, target: Any, found: Any, frame: types.FrameType) -> None:
         """A tape was asked in a frame, and gave this for a target: looked at in eager code only."""
@@ -140,7 +159,7 @@ class NotFinite:
 
 
 def _losses(logs: Any) -> list[Any]:
-    """Of what a step of Keras' gives: metrics may be NaN by design, as a precision of no positives."""
+    """Of what a step of Keras' gives."""
     return [one for name, one in logs.items() if "loss" in str(name)] if isinstance(logs, dict) else []
 
 

@@ -91,10 +91,13 @@ from pyfunc_debug.doctor.failures.graphs import (
     xla,
 )
 from pyfunc_debug.doctor.failures.models import (
+    class_weights,
     dict_metrics,
+    fitted_data,
     given_functions,
     keras_batches,
     keras_lengths,
+    label_ranges,
     layer_outputs,
     layers_in_call,
     library_metrics,
@@ -134,6 +137,9 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     variables.explain,
     variables.of_tensor,
     keras_lengths.explain,
+    class_weights.explain,
+    fitted_data.explain,
+    label_ranges.explain,
     layers_in_call.without_variables,
     made_in_build.explain,
     leaked_tensor.explain,

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
+from pyfunc_debug.doctor.generator_source import is_endless
 from pyfunc_debug.doctor.rules.ran_out import steps_of_keras
 from pyfunc_debug.records import Finding
 
@@ -20,7 +21,7 @@ _STEPS = 100
 _LEAST = 5
 """Steps of a line, of which all are of one epoch."""
 _FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
-"""Methods of Keras' ImageDataGenerator: what they give begins again at its end, and knows its number of batches."""
+"""Methods of Keras' ImageDataGenerator. What they give has a length, which `fit` asks; iterated, it has no end."""
 _DATA = {"fit": ("steps_per_epoch", "validation_data", "validation_steps"), "evaluate": ("steps", "", "")}
 
 
@@ -65,7 +66,7 @@ def _finding(
     )  # fmt: skip
 
 
-def _endless(facts: Facts, file: str, data: ast.expr, line: int) -> tuple[str, str] | None:
+def _endless(facts: Facts, file: str, data: ast.expr, line: int, iterated: bool = False) -> tuple[str, str] | None:
     """Why data never end, and what gives the number of their batches, "" for nothing; None where they may end."""
     tree = facts.tree(file)
     for _ in range(20):  # from the last call of a chain to what makes the data
@@ -79,7 +80,7 @@ def _endless(facts: Facts, file: str, data: ast.expr, line: int) -> tuple[str, s
             data, line = made[-1], made[-1].lineno
         elif isinstance(data, ast.Call) and isinstance(data.func, ast.Attribute):
             if data.func.attr in _FLOWS:
-                return f"what {data.func.attr} gives begins again at its end", ""
+                return (f"what {data.func.attr} gives begins again at its end", "") if iterated else None
             if data.func.attr == "from_generator":
                 return _of_function(facts, file, data.args[0], line) if data.args else None
             if data.func.attr not in ("map", "prefetch", "batch", "shuffle", "unbatch", "padded_batch", "with_options"):
@@ -102,18 +103,7 @@ def _of_function(facts: Facts, file: str, given: ast.expr, line: int) -> tuple[s
             return f"what {inside.func.attr} gives begins again at its end", ""
         return None
     functions = [one for one in pastes.walk(tree, ast.FunctionDef) if one.name == inside.id]
-    if len(functions) == 1 and _for_ever(functions[0]):
+    if len(functions) == 1 and is_endless(functions[0]):
         return f"{inside.id} yields for ever", ""
-    found = _endless(facts, file, inside, line) if isinstance(given, ast.Lambda) else None
+    found = _endless(facts, file, inside, line, iterated=True) if isinstance(given, ast.Lambda) else None
     return found if found is None else (found[0], f"len({inside.id})")
-
-
-def _for_ever(function: ast.FunctionDef) -> bool:
-    """Whether a generator's last statement is a `while True` that yields and that nothing leaves."""
-    last = function.body[-1]
-    if not isinstance(last, ast.While) or not isinstance(last.test, ast.Constant) or not last.test.value:
-        return False
-    inside = list(code.own_nodes(function))
-    leaves = any(isinstance(one, (ast.Return, ast.Break, ast.Raise)) for one in inside)
-    asks = any(isinstance(one, ast.Call) and ast.unparse(one.func) == "next" for one in inside)
-    return not leaves and not asks and any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in inside)

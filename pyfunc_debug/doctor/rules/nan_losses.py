@@ -39,7 +39,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         if file is None or (file, line) in told or not facts.source(file):
             continue
         scopes = _scopes(facts, file, line, noticed)
-        if scopes is not None:
+        if scopes is not None and noticed["what"].startswith("metric "):
+            found = _metric(facts, file, line, noticed, scopes)
+            if found is not None and (file, -(found.line or 0)) not in told:
+                told.add((file, -(found.line or 0)))
+                yield found
+        elif scopes is not None:
             told.add((file, line))
             yield _finding(facts, file, line, noticed, scopes)
 
@@ -64,6 +69,34 @@ def _scopes(facts: Facts, file: str, line: int, noticed: dict[str, Any]) -> list
     if own is None or not guarded_ops.trains(own):
         return None
     return guarded_ops.with_called(tree, [own])
+
+
+def _metric(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes: list[ast.AST]) -> Finding | None:
+    """A metric of the user's that is NaN beside a finite loss; Keras' own may be NaN on purpose."""
+    called = noticed["what"].removeprefix("metric ")
+    own = next((one for one in scopes if isinstance(one, ast.FunctionDef) and one.name == called), None)
+    if own is None:
+        return None
+    tf, keras = pastes.module(facts, file, "tensorflow"), pastes.module(facts, file, "keras")
+    divide = f"{tf}.math.divide_no_nan" if tf else f"{keras}.ops.divide_no_nan" if keras else ""
+    divisions = [
+        one for one in pastes.walk(own, ast.BinOp)
+        if isinstance(one.op, ast.Div) and not isinstance(one.right, ast.Constant)
+        and not any(word in pastes.text_of(facts, file, one.right) for word in guarded_ops.GUARDS)
+    ]  # fmt: skip
+    pieces: dict[ast.expr, str] = {
+        one: f"{divide}({pastes.text_of(facts, file, one.left)}, {pastes.text_of(facts, file, one.right)})"
+        for one in divisions if not any(one is not other and one in ast.walk(other) for other in divisions)
+    }  # fmt: skip
+    why = f". Line {divisions[-1].lineno} divides by what may be 0" if divisions else ""
+    return Finding(
+        NAMES[0], "warning", None, (),
+        f"{called} is NaN in step {noticed['count']:,} of line {line}, and the loss is not: Keras "
+        f"shows the mean over the batches, which one such batch makes NaN{why}",
+        (pastes.all_replaced(facts, file, pieces) if pieces and divide and len(pieces) <= _MOST else "")
+        or _checked(facts, file),
+        file, divisions[-1].lineno if divisions else own.lineno, confidence="likely" if divisions else "measured",
+    )  # fmt: skip
 
 
 def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes: list[ast.AST]) -> Finding:

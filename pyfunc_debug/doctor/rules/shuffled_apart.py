@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import paired_flows, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
@@ -31,6 +31,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     Many programs pair at random on purpose: two sets of pictures without pairs, mixup, negative examples. So one side
     must be labels: a class an element, where both sides are shuffled, or what the program calls so.
     """
+    yield from paired_flows.check(facts, NAMES[0])
     told: set[int] = set()
     for loop in facts.meta.get("inputs") or []:
         if loop["site"] is None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import pastes, shuffled_flows
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules.shuffled_splits import kept_order
 from pyfunc_debug.records import Finding
@@ -38,6 +38,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield _two(facts, fit[0][0][1], fit[0][1][1])
         elif not two and first[0] in (_PREDICTED, frozenset()) and _matched(facts, str(first[1]["site"][0]), first[2]):
             yield from _files(facts, first[1])
+    yield from shuffled_flows.check(facts, NAMES[0], _made_of, _side_by_side)
 
 
 def _two(facts: Facts, one: dict[str, Any], other: dict[str, Any]) -> Finding:

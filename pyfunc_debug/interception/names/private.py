@@ -292,6 +292,7 @@ def keras_source(function: Any) -> tuple[Any, Literal["own", "threads", "process
 
 KERAS_DATASETS = "keras.src.trainers.data_adapters.py_dataset_adapter"
 KERAS_GENERATORS = "keras.src.trainers.data_adapters.generator_data_adapter"
+KERAS_SLICES = "keras.src.trainers.data_adapters.array_slicing"
 
 
 def keras_function(module: Any, owner: str, name: str) -> Any:

@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import user_generators
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup
+from pyfunc_debug.doctor.generator_source import is_endless
 from pyfunc_debug.interception.names import private
 
 RULE = "unknown-length"
@@ -102,19 +103,3 @@ def _stage(dataset: object, generators: bool) -> str:
             found = "generator" if alone and generators and name == "_FlatMapDataset" else _STAGES[name]
         waiting += inputs
     return found
-
-
-def is_endless(function: ast.AST | None) -> bool:
-    """Whether a generator loops for ever: nothing in its `while True` leaves it."""
-    return function is not None and any(
-        isinstance(one, ast.While) and isinstance(one.test, ast.Constant) and bool(one.test.value)
-        and not any(isinstance(part, (ast.Return, ast.Raise)) for part in ast.walk(one)) and not _breaks(one.body)
-        for one in ast.walk(function)
-    )  # fmt: skip
-
-
-def _breaks(body: list[ast.stmt]) -> bool:
-    """Whether a `break` in a loop's body is for that loop, and not for one inside."""
-    inside = [part for one in body if not isinstance(one, (ast.For, ast.While)) for part in ast.iter_child_nodes(one)]
-    blocks = [one for one in inside if isinstance(one, (ast.stmt, ast.ExceptHandler))]
-    return any(isinstance(one, ast.Break) for one in body) or any(_breaks([one]) for one in blocks)  # type: ignore[list-item]

@@ -12,12 +12,12 @@ from types import FrameType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.datasets import generator_calls
-from pyfunc_debug.doctor.failures.datasets.unknown_length import is_endless
 from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Spot, lines_around, lines_of, spots_of
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, short
+from pyfunc_debug.doctor.generator_source import is_endless
 
 RULE = "endless-epoch"
 _TRAINER = re.compile(r"keras[/\\]src[/\\](?:.*[/\\])?trainer\.py$")

@@ -6,6 +6,7 @@ Keras 3 makes a tuple of a list that a PyDataset returns, but not of a generator
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -114,7 +115,9 @@ def _had_batches(maker: _Maker, situation: Situation) -> bool:
 def batch_maker(given: ast.expr, spot: Spot) -> _Maker | None:
     """The function behind what `fit` is given: a PyDataset, a generator, or a call that makes one of them."""
     function: Any = None
-    value = lookup(given.func, spot) if isinstance(given, ast.Call) else lookup(given, spot)
+    value = lookup(given.func if isinstance(given, ast.Call) else given, spot)
+    if value is None and isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute):  # a method
+        value = inspect.getattr_static(type(lookup(given.func.value, spot)), given.func.attr, None)
     if isinstance(given, ast.Call) and not isinstance(value, type):
         code = getattr(value, "__code__", None)
         function = value if isinstance(code, CodeType) and code.co_flags & 0x20 else None  # a generator function
@@ -268,6 +271,12 @@ def _side_by_side(maker: _Maker, text: str, call: ast.Call) -> Explanation | Non
     if inputs < 2 or found is None or int(found[2]) != 1:
         return None
     predicts = isinstance(call.func, ast.Attribute) and call.func.attr == "predict"
+    stacked = _stacked(maker, inputs)
+    if stacked:
+        cause = (
+            f"{maker.name} {maker.verb} one array of the {inputs} inputs, whose first axis Keras takes for the batch. "
+        )
+        return _explained(maker, f"{cause}Several inputs are a tuple of arrays.", stacked, "")
     pieces: dict[ast.expr, str] = {}
     for value in maker.values:
         parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
@@ -283,6 +292,19 @@ def _side_by_side(maker: _Maker, text: str, call: ast.Call) -> Explanation | Non
         "the second for the targets, and the third for weights. Several inputs are one tuple in it."
     )
     return _explained(maker, cause, pieces, "")
+
+
+def _stacked(maker: _Maker, inputs: int) -> dict[ast.expr, str]:
+    """`np.array([left, right])` for two inputs as the tuple of both."""
+    pieces: dict[ast.expr, str] = {}
+    for value in maker.values:
+        given = value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
+        made = maker.made(given)
+        if isinstance(made, ast.Call) and ast.unparse(made.func).rpartition(".")[2] in ("array", "asarray", "stack"):
+            listed = made.args[0] if len(made.args) == 1 else None
+            if isinstance(listed, (ast.List, ast.Tuple)) and len(listed.elts) == inputs:
+                pieces[given] = f"({', '.join(maker.source.text(one) for one in listed.elts)})"
+    return pieces
 
 
 def _numbers(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:

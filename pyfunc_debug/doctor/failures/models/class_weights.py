@@ -1,0 +1,170 @@
+"""`class_weight` that Keras does not take: for several outputs, and for targets with an axis beside the classes.
+
+It takes one weight a class for the rows of one output. For everything else it has `sample_weight`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, lookup
+
+RULE = "class-weight"
+_OUTPUTS = re.compile(r"`class_weight` is only supported for Models with a single output")
+_AXES = re.compile(r"`class_weight` not supported for 3\+ dimensional|only 0-dimensional arrays can be converted|"
+                   r"only length-1 arrays can be converted|only size-1 arrays can be converted")  # fmt: skip
+_WORDS = "Give sample_weight instead: for each output an array with the weight of each row's class."
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if Keras took no class_weight."""
+    spot, text = situation.last, situation.message
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    several = _OUTPUTS.search(text) is not None
+    if spot is None or statement is None or not (several or (_AXES.search(text) and _weighs(situation.inner))):
+        return None
+    for call in fits(statement):
+        named = {one.arg: one for one in call.keywords}
+        weight = named.get("class_weight")
+        given = call.args[0] if call.args else getattr(named.get("x"), "value", None)
+        labels = call.args[1] if len(call.args) > 1 else getattr(named.get("y"), "value", None)
+        if weight is None or given is None or named.get("sample_weight") is not None:
+            continue
+        weights = _dict(weight.value, spot)
+        data = lookup(given, spot)
+        model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+        pieces: dict[ast.expr, str] | None = None
+        if isinstance(weights, dict) and weights and is_dataset(data):
+            pieces = _mapped(spot, call, given, weight, weights, data)
+        elif isinstance(weights, dict) and weights and labels is not None:
+            new = _of_arrays(spot, weight.value, weights, labels, list(getattr(model, "output_names", ())))
+            text = spot.source.text_with(call, _listed(labels, spot))
+            pieces = {call: _with(spot, text, weight, f"sample_weight={new}")} if new else None
+        cause = "Keras' class_weight has one weight a class for the rows of one output"
+        cause += ": this model has several outputs." if several else ", and these targets have more axes than that."
+        cause += " sample_weight takes a weight for each."
+        edit = edit_of(spot.file, spot.source.replaced(pieces)) if pieces else None
+        return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit is not None else _WORDS)
+    return None
+
+
+def _weighs(error: BaseException) -> bool:
+    """Whether a function of Keras' that makes weights of classes failed."""
+    traceback, found = error.__traceback__, False
+    while traceback is not None:
+        found = found or "class_weight" in traceback.tb_frame.f_code.co_name
+        traceback = traceback.tb_next
+    return found
+
+
+def _dict(node: ast.expr, spot: Spot) -> Any:
+    """A dict by its name, or as it is written."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return lookup(node, spot)
+
+
+def _listed(labels: ast.expr, spot: Spot) -> dict[ast.expr, str]:
+    """Labels in a dict as a list of them: beside a dict, Keras finds no weights."""
+    text = spot.source.text
+    if isinstance(labels, ast.Dict):
+        return {labels: f"[{', '.join(map(text, labels.values))}]"}
+    return {labels: f"list({text(labels)}.values())"} if isinstance(lookup(labels, spot), dict) else {}
+
+
+def _with(spot: Spot, text: str, weight: ast.keyword, new: str) -> str:
+    """A call with another argument in the place of class_weight; without one for ""."""
+    own = spot.source.text(weight.value)
+    pattern = re.compile(r"class_weight\s*=\s*" + re.escape(own))
+    if new:
+        return pattern.sub(lambda _: new, text, count=1)
+    return re.sub(r",\s*" + pattern.pattern, "", text, count=1)
+
+
+def _of_arrays(spot: Spot, node: ast.expr, weights: dict[Any, Any], labels: ast.expr, outputs: list[str]) -> str:
+    """Weights of rows for arrays of labels."""
+    np, text, own = alias(spot, "numpy"), spot.source.text(labels), spot.source.text(node)
+    value = lookup(labels, spot)
+    if value is None and isinstance(labels, (ast.List, ast.Tuple)):
+        value = [lookup(one, spot) for one in labels.elts]
+    if value is None and isinstance(labels, ast.Dict):
+        value = {
+            one.value: lookup(part, spot)
+            for one, part in zip(labels.keys, labels.values)
+            if isinstance(one, ast.Constant)
+        }
+    each = (
+        list(value.values())
+        if isinstance(value, dict)
+        else list(value)
+        if isinstance(value, (list, tuple))
+        else [value]
+    )
+    forms = {_form(one) for one in each}
+    if len(forms) != 1 or None in forms:
+        return ""
+    (form,) = forms
+    nested = all(isinstance(one, dict) for one in weights.values())
+    if isinstance(value, dict):
+        if (nested and set(value) - set(weights)) or list(value) != outputs:  # weights go by position
+            return ""
+        chosen = f"{own}[name]" if nested else own
+        return f"[{np}.vectorize({chosen}.get)(one{form}) for name, one in {text}.items()]"
+    if isinstance(value, (list, tuple)):
+        if not nested:
+            return f"[{np}.vectorize({own}.get)(one{form}) for one in {text}]"
+        if len(outputs) != len(each) or set(outputs) - set(weights):
+            return ""
+        return f"[{np}.vectorize({own}[name].get)(one{form}) for name, one in zip({outputs!r}, {text})]"
+    return "" if nested else f"{np}.vectorize({own}.get)({text}{form})"
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _form(value: Any) -> str | None:
+    """What makes classes of labels: nothing, `[..., 0]` of a last axis of one, a maximum of one-hot ones."""
+    shape, kind = getattr(value, "shape", None), getattr(getattr(value, "dtype", None), "kind", "")
+    if not isinstance(shape, tuple) or kind not in "iubf" or not shape:
+        return None
+    if len(shape) > 1 and shape[-1] > 1:
+        one_of = bool(((value == 0) | (value == 1)).all() and (value.sum(-1) == 1).all())
+        return ".argmax(-1)" if one_of else "" if len(shape) > 2 else None
+    return "[..., 0]" if len(shape) > 2 else ""
+
+
+def _mapped(
+    spot: Spot, call: ast.Call, given: ast.expr, weight: ast.keyword, weights: dict[Any, Any], data: Any
+) -> dict[ast.expr, str] | None:
+    """The dataset with the weights of its labels beside them, for whole numbers from 0 on."""
+    spec = getattr(data, "element_spec", None)
+    parts = spec[1] if isinstance(spec, tuple) and len(spec) == 2 else None
+    if parts is None or sorted(map(str, weights)) != sorted(map(str, range(len(weights)))):
+        return None
+    each = (
+        list(parts.values())
+        if isinstance(parts, dict)
+        else list(parts)
+        if isinstance(parts, (tuple, list))
+        else [parts]
+    )
+    ranks = {getattr(one.shape, "rank", None) for one in each}
+    hot = {one.shape[-1] == len(weights) > 1 for one in each if one.shape.rank and one.shape.rank > 1}
+    if len(ranks) != 1 or None in ranks or len(hot) > 1:
+        return None
+    tf = alias(spot, "tensorflow")
+    values = [float(weights[one]) for one in sorted(weights)]
+    classes = f"{tf}.argmax(one, -1)" if hot == {True} else f"{tf}.cast(one, {tf}.int32)"
+    chosen = f"{tf}.nest.map_structure(lambda one: {tf}.gather({values}, {classes}), y)"
+    text = f"{spot.source.text(given)}.map(lambda x, y: (x, y, {chosen}))"
+    whole = _with(spot, spot.source.text(call), weight, "")
+    return {call: whole.replace(spot.source.text(given), text, 1)}

@@ -1,0 +1,110 @@
+"""Data that Keras' `fit` does not take: lists of rows, and other iterators than generators, as `zip` gives."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
+
+RULE = "generator"
+_UNKNOWN = re.compile(r"^Unrecognized data type: ")
+_AMBIGUOUS = re.compile(r"^Data cardinality is ambiguous")
+_POSITIONS = {"fit": ("x", "y"), "evaluate": ("x", "y"), "predict": ("x",)}
+_DATA = ("x", "y", "sample_weight", "validation_data")
+_ITERATORS = ("zip", "map", "filter", "chain", "cycle", "islice")
+_LOOKED_AT = 2_000
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if Keras did not know what it was given."""
+    spot, text = situation.last, situation.message
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or not (_UNKNOWN.search(text) or _AMBIGUOUS.search(text)):
+        return None
+    for call in fits(statement):
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        given = dict(zip(_POSITIONS.get(method, ("x", "y")), call.args))
+        given |= {str(one.arg): one.value for one in call.keywords if one.arg in _DATA}
+        model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+        found = _iterator(given, spot) if _UNKNOWN.search(text) else None
+        found = found or _lists(given, spot, len(getattr(model, "inputs", None) or ()))
+        if found is not None:
+            return found
+    return None
+
+
+def _iterator(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
+    """`zip(images, masks)`: of Python's iterators, Keras takes generators only."""
+    nodes = [given[name] for name in ("x", "validation_data") if name in given]
+    found = [one for one in nodes if (kind := _kind(one, spot)) in _ITERATORS or kind.lower().endswith("iterator")]
+    if not found:
+        return None
+    text, kind = spot.source.text, _kind(found[0], spot)
+    edit = edit_of(spot.file, spot.source.replaced({one: f"(batch for batch in {text(one)})" for one in found}))
+    cause = (
+        f"{short(text(found[0]), 40)} is an object of {kind}, an iterator, and of these Keras takes generators only. "
+        "A generator expression gives the same batches."
+    )
+    return Explanation(RULE, spot.file, found[0].lineno, cause, edit)
+
+
+def _kind(node: ast.expr, spot: Spot) -> str:
+    """The name of a value's type; of a call of Python's own it is that of what is called."""
+    if isinstance(node, ast.Call):
+        return dotted(node.func).rpartition(".")[2]
+    return type(lookup(node, spot)).__name__
+
+
+def _lists(given: dict[str, ast.expr], spot: Spot, inputs: int) -> Explanation | None:
+    """Lists of rows, each of one shape: Keras takes arrays, and a list for several inputs."""
+    nodes = [part for one in given.values() for part in (one.elts if isinstance(one, ast.Tuple) else [one])]
+    rows = {one: found for one in nodes if (found := _rows(lookup(one, spot))) is not None}
+    names = {spot.source.text(one) for one in rows}
+    own = given.get("x")
+    if not rows or (own in rows and 1 < inputs == rows[own][0]):
+        return None
+    shapes = {shape for _, shape in rows.values()}
+    text = " and ".join(short(one, 30) for one in dict.fromkeys(spot.source.text(one) for one in rows))
+    several = len(names) > 1
+    cause = (
+        f"{text} {'are lists' if several else 'is a list'} of rows. Keras takes arrays, and a list for several inputs."
+    )
+    if None in shapes:
+        which = next(spot.source.text(one) for one, (_, shape) in rows.items() if shape is None)
+        return Explanation(
+            RULE, spot.file, spot.line, f"{cause} The rows of {short(which, 30)} have different shapes, so that they "
+            "make no array.", None, "Bring them to one shape first: resize images, pad sequences.",
+        )  # fmt: skip
+    np = alias(spot, "numpy")
+    placed = spot.source.replaced({one: f"{np}.array({spot.source.text(one)})" for one in rows})
+    return Explanation(RULE, spot.file, min(one.lineno for one in rows), cause, edit_of(spot.file, placed))
+
+
+def _rows(value: Any) -> tuple[int, tuple[int, ...] | None] | None:
+    """How many rows a list has, and the shape of each: None where they differ. None for no list of rows."""
+    if type(value) is not list or not value:
+        return None
+    shapes = {_shape(one) for one in value[:_LOOKED_AT]}
+    if () in shapes and len(shapes) == 1:
+        return len(value), ()
+    if any(shape is None for shape in shapes) and not all(isinstance(one, (list, tuple)) for one in value[:1]):
+        return None
+    return len(value), shapes.pop() if len(shapes) == 1 else None
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of a number, an array, or lists of numbers; None where it has none."""
+    if isinstance(value, (bool, int, float)):
+        return ()
+    if isinstance(value, (list, tuple)):
+        inside = {_shape(one) for one in value}
+        first = inside.pop() if len(inside) == 1 else None
+        return None if first is None else (len(value), *first)
+    shape = getattr(value, "shape", None)
+    return tuple(int(one) for one in shape) if isinstance(shape, tuple) else None

@@ -1,0 +1,77 @@
+"""Labels that a sparse loss has no unit for: they begin with 1, or the last layer has too few units."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup
+
+RULE = "label-range"
+_SAID = re.compile(
+    r"Received a label value of (-?\d+) which is outside the valid range of \[0, (\d+)\)\.\s+Label values: ([-\d ]+)"
+)
+_LAYERS = ("Dense",)
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a loss got a label beyond the model's classes."""
+    said, spot = _SAID.search(situation.message), situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if said is None or spot is None or statement is None:
+        return None
+    units, seen = int(said[2]), [int(one) for one in said[3].split()]
+    for call in fits(statement):
+        named = {one.arg: one.value for one in call.keywords}
+        data = call.args[0] if call.args else named.get("x")
+        labels = call.args[1] if len(call.args) > 1 else named.get("y")
+        ends = _ends(lookup(labels, spot)) if labels is not None else None
+        least, most = ends if ends is not None else (min(seen), max(seen))
+        if least < 0 or least > 1:
+            return None
+        cause = f"the labels are {least} to {most}, and the model has {units} classes: 0 to {units - 1}."
+        if least == 1 and most == units:
+            return _from_one(spot, call, cause, data, labels)
+        if ends is not None or most > units:
+            return _too_few(spot, call, cause, units, most)
+    return None
+
+
+def _ends(labels: Any) -> tuple[int, int] | None:
+    """The smallest and the largest label of an array or a list."""
+    kind = getattr(getattr(labels, "dtype", None), "kind", "")
+    if kind in ("i", "u", "f") and len(labels):
+        return int(labels.min()), int(labels.max())
+    return None
+
+
+def _from_one(spot: Spot, call: ast.Call, cause: str, data: ast.expr | None, labels: ast.expr | None) -> Explanation:
+    """Labels that begin with 1, less one."""
+    cause += " They begin with 1, and classes with 0."
+    text, edit = spot.source.text, None
+    if labels is not None:
+        pieces = {labels: f"{text(labels)} - 1"}
+        validation = next((one.value for one in call.keywords if one.arg == "validation_data"), None)
+        if isinstance(validation, ast.Tuple) and len(validation.elts) > 1:
+            pieces[validation.elts[1]] = f"{text(validation.elts[1])} - 1"
+        edit = edit_of(spot.file, spot.source.replaced(pieces))
+    elif data is not None and is_dataset(lookup(data, spot)):
+        pieces = {data: f"{text(data)}.map(lambda x, y: (x, y - 1))"}
+        edit = edit_of(spot.file, spot.source.replaced(pieces))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else "Give the loss labels less 1.")
+
+
+def _too_few(spot: Spot, call: ast.Call, cause: str, units: int, most: int) -> Explanation:
+    """The last layer, with a unit for each class."""
+    layers = [
+        one for one in spot.source.calls_of(frozenset(_LAYERS))
+        if one.args and isinstance(one.args[0], ast.Constant) and one.args[0].value == units
+    ]  # fmt: skip
+    edit = edit_of(spot.file, spot.source.replaced({layers[-1].args[0]: str(most + 1)})) if layers else None
+    line = layers[-1].lineno if layers else call.lineno
+    advice = "" if edit else f"Give the model's last layer {most + 1} units."
+    return Explanation(RULE, spot.file, line, f"{cause} {most + 1} classes need {most + 1} units.", edit, advice)

@@ -1,0 +1,136 @@
+"""Predictions of what Keras' ImageDataGenerator gives, matched with its labels: it shuffles by default."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.records import Finding
+
+FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
+"""Methods of Keras' ImageDataGenerator that give batches."""
+_PREDICT = ("predict", "predict_generator")
+_IN_FILE_ORDER = ("classes", "labels", "filenames", "filepaths")
+"""Attributes of what these give, whose order is that of the files."""
+_FOLLOWED = 3
+
+Made = Callable[[ast.Module | None, set[str]], set[str]]
+SideBySide = Callable[[ast.Module | None], Iterator[list[set[str]]]]
+
+
+def check(facts: Facts, rule: str, made_of: Made, side_by_side: SideBySide) -> Iterator[Finding]:
+    """One finding a line that predicts.
+
+    Args:
+      facts: The recording.
+      rule: The rule's name.
+      made_of: Variables, and what a file computes of them.
+      side_by_side: The variables in each of the things that a file takes position by position.
+    """
+    for file in facts.files:
+        tree = facts.tree(file)
+        for statement in pastes.walk(tree, ast.Assign):
+            for call in pastes.walk(statement.value, ast.Call):
+                if not isinstance(call.func, ast.Attribute) or call.func.attr not in _PREDICT or not call.args:
+                    continue
+                flow = _flow(tree, call)
+                if flow is None or _keeps_order(flow):
+                    continue
+                results = {part.id for one in statement.targets for part in ast.walk(one) if isinstance(part, ast.Name)}
+                truth = _truth(tree, call.args[0], flow, results, made_of)
+                mine = made_of(tree, results) - truth
+                pairs = [parts for parts in side_by_side(tree) if any(one & mine for one in parts)]
+                if any(one & truth and not one & mine for parts in pairs for one in parts):
+                    yield _finding(facts, rule, file, statement, call, flow)
+
+
+def _flow(tree: ast.Module | None, call: ast.Call) -> ast.Call | None:
+    """The call of `flow_from_directory` or its like that gives what a call predicts from."""
+    given = call.args[0]
+    for _ in range(_FOLLOWED):
+        if not isinstance(given, ast.Name):
+            break
+        name = given.id
+        made = [
+            one.value for one in pastes.walk(tree, ast.Assign)
+            if [ast.unparse(target) for target in one.targets] == [name]
+        ]  # fmt: skip
+        if len(made) != 1:
+            return None
+        given = made[0]
+    found = isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr in FLOWS
+    return given if found and isinstance(given, ast.Call) else None
+
+
+def _keeps_order(flow: ast.Call) -> bool:
+    """Whether a call says that it shuffles not, or says more than its text shows."""
+    named = {one.arg: one.value for one in flow.keywords}
+    said = named.get("shuffle")
+    return None in named or not (said is None or (isinstance(said, ast.Constant) and said.value is True))
+
+
+def _truth(tree: ast.Module | None, given: ast.expr, flow: ast.Call, results: set[str], made_of: Made) -> set[str]:
+    """Variables that hold the labels or names of what is predicted, in the order of the files or arrays."""
+    name = given.id if isinstance(given, ast.Name) else ""
+    found = {name} - {""}
+    for one in pastes.walk(tree, ast.Assign):
+        read = {
+            part.attr for part in ast.walk(one.value)
+            if isinstance(part, ast.Attribute) and ast.unparse(part.value) == name
+        }  # fmt: skip
+        if read & set(_IN_FILE_ORDER):
+            found |= {target.id for target in one.targets if isinstance(target, ast.Name)}
+    if pastes.last_name(flow.func) == "flow":
+        named = {one.arg: one.value for one in flow.keywords}
+        labels = flow.args[1] if len(flow.args) > 1 else named.get("y")
+        inputs = flow.args[0] if flow.args else named.get("x")
+        found |= {
+            part.id for one in (labels,) if one is not None for part in ast.walk(one) if isinstance(part, ast.Name)
+        }
+        if labels is None and isinstance(inputs, ast.Name):  # x_test goes with y_test
+            found |= {inputs.id.replace(old, new) for old, new in (("x", "y"), ("X", "y"), ("X", "Y"))} - {inputs.id}
+    return found | (made_of(tree, found - {name}) - made_of(tree, results))
+
+
+def _finding(facts: Facts, rule: str, file: str, statement: ast.Assign, call: ast.Call, flow: ast.Call) -> Finding:
+    own, name = pastes.source(facts, file), pastes.last_name(flow.func)
+    given = own.text(call.args[0])
+    said = next((one.value for one in flow.keywords if one.arg == "shuffle"), None)
+    trains = any(
+        pastes.last_name(one.func).startswith("fit")
+        and any(ast.unparse(part) == ast.unparse(call.args[0]) for part in [*one.args[:1], *_named(one, "x")])
+        for one in pastes.walk(facts.tree(file), ast.Call)
+    )
+    if flow is call.args[0] or not trains:
+        fix = pastes.written(
+            pastes.replaced(facts, file, {said: "False"} if said is not None else {flow: _kept(own.text(flow))})
+        )
+    else:
+        text = " ".join(part.strip() for part in own.text(flow).splitlines())
+        again = text.replace("shuffle=True", "shuffle=False") if said is not None else _kept(text)
+        line = statement.lineno
+        indent = facts.source(file)[line - 1][: statement.col_offset]
+        fix = pastes.written(
+            pastes.replaced(facts, file, {call.args[0]: "in_order"}),
+            Edit(file, line, line - 1, (f"{indent}in_order = {again}",)),
+        )
+    where = "" if flow is call.args[0] else f" (line {flow.lineno})"
+    return Finding(
+        rule, "error", None, (),
+        f"what predict gives of {given if where else name} does not fit to its labels by position: {name}{where} "
+        "shuffles, another order in each pass, and the labels stand in the order of the "
+        f"{'arrays' if name == 'flow' else 'files'}",
+        fix or f"{name}(..., shuffle=False)", file, call.lineno,
+        evidence=("both are compared, or paired, by their positions",), confidence="likely",
+    )  # fmt: skip
+
+
+def _named(call: ast.Call, name: str) -> list[ast.expr]:
+    return [one.value for one in call.keywords if one.arg == name]
+
+
+def _kept(text: str) -> str:
+    return f"{text[:-1].rstrip().rstrip(',')}, shuffle=False)"
