@@ -1457,6 +1457,59 @@ def fitted(model, **words):
     model.fit(np.ones((8, 3), np.float32), np.ones((8, 1), np.float32), verbose=0)
 
 
+@triggers("cut-gradient", says="smooth stands between them and the loss", pastes=True)
+def an_eager_step_through_numpy():
+    w, b = tf.Variable([[1.0], [2.0]]), tf.Variable([0.5])
+
+    def smooth(a):
+        return np.tanh(a).astype(np.float32)
+
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            h = tf.numpy_function(smooth, [tf.ones([4, 2]) @ w], tf.float32)
+            loss = tf.reduce_mean((h + b) ** 2)
+        for variable, gradient in zip([w, b], tape.gradient(loss, [w, b])):
+            if gradient is not None:
+                variable.assign_sub(0.1 * gradient)
+
+
+@triggers("cut-gradient", says="tf.stop_gradient(tf.numpy_function(quantize, [z], tf.float32) - z)", pastes=True)
+def an_eager_step_whose_helper_leaves_for_numpy():
+    encode = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(4)])
+    decode = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.01)
+
+    def quantize(z):
+        return (np.round(z * 4) / 4).astype(np.float32)
+
+    def bottleneck(z):
+        q = tf.numpy_function(quantize, [z], tf.float32)
+        q.set_shape(z.shape)
+        return q
+
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            z = encode(tf.ones([4, 3]))
+            loss = tf.reduce_mean(decode(bottleneck(z)) ** 2)
+        variables = encode.trainable_variables + decode.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+
+
+@near("cut-gradient")
+def numbers_of_numpy_beside_an_eager_loss():
+    w, b, unused = tf.Variable([[1.0], [2.0]]), tf.Variable([0.5]), tf.Variable(1.0)
+
+    def biggest(a):
+        return np.float32(np.abs(a).max())
+
+    with tf.GradientTape() as tape:
+        h = tf.ones([4, 2]) @ w
+        loss = tf.reduce_mean((h + b) ** 2)
+        most = tf.numpy_function(biggest, [h], tf.float32)
+    gradients = tape.gradient(loss, [w, b, unused])
+    print(float(most), gradients[0])
+
+
 @triggers("zero-loss", says="Net.train_step returns", pastes=True)
 def a_step_that_returns_its_loss():
     class Net(keras.Model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.ops.smooth import in_steps, of_type, ranks, smoothed
 from pyfunc_debug.doctor.failures.reading.situation import Spot
+from pyfunc_debug.doctor.rules.left_tapes import on_the_way
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)
@@ -29,6 +30,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         if node_number is not None and facts.nodes[node_number].origin == "user":
             known = facts.nodes[node_number]
             bodies.setdefault((known.body, known.file, known.line), []).append((node_number, facts_))
+    for number, noticed in _eagerly(facts):
+        known = facts.nodes[number]
+        bodies.setdefault((known.body, known.file, known.line), []).append((number, noticed))
     yield from _flat(facts)
     said = {(one.file, one.line) for one in failures(facts, ("cut-gradient", "none-gradient"))}
     for (body, _, _), found in bodies.items():
@@ -74,8 +78,33 @@ def check(facts: Facts) -> Iterator[Finding]:
             else _uncast(facts, node) or f"pass {name} the floating-point numbers, without a cast before it",
             site.file if site else node.file, site.line if site else node.line, several(one for one, _ in found),
             (f"the way: {variables[0]} -> {' -> '.join(path[1:])} ({body})",) if len(path) > 1 else (),
-            "measured" if path or noticed.get("term") else "likely",
+            "measured" if len(path) > 1 or noticed.get("term") else "likely",
         )  # fmt: skip
+
+
+def _eagerly(facts: Facts) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Nodes of eager code between a loss and the variables that got None, as the source has it: there is no graph."""
+    eager = [
+        one for one in facts.nodes.values()
+        if one.origin == "user" and one.kind != "py_function" and one.function is not None
+        and facts.functions[one.function].kind == "eager"
+    ]  # fmt: skip
+    for _, _, noticed in facts.notices["some-none"] if eager else ():
+        file, line = str(noticed["file"]), int(noticed["line"])
+        for node in eager:
+            made = pastes.call_of(facts, node)
+            if made is not None and made[0] == file and on_the_way(facts, file, line, _reaches(facts, *made)):
+                yield node.id, {"variables": noticed["missing"], "count": noticed["asked"], "path": [node.body]}
+
+
+def _reaches(facts: Facts, file: str, made: ast.Call) -> Callable[[ast.Call], bool]:
+    """Tells a node's own call, and calls of the function that has it."""
+    own = pastes.source(facts, file)
+    place, holder = (made.lineno, made.col_offset), own.function(made.lineno)
+    name = getattr(holder, "name", None)
+    return lambda call: (
+        (call.lineno, call.col_offset) == place or (name is not None and pastes.last_name(call.func) == name)
+    )
 
 
 def _flat(facts: Facts) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
@@ -28,7 +28,15 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield finding
 
 
-def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any]) -> Finding | None:
+def on_the_way(facts: Facts, file: str, line: int, leaves: Callable[[ast.Call], bool]) -> list[ast.Call]:
+    """Calls under a tape, between some variables and the loss.
+
+    Args:
+      facts: The recording.
+      file: The user's file.
+      line: The line that asks the tape.
+      leaves: Whether a call is one of those that are looked for.
+    """
     own = pastes.source(facts, file)
     statement = own.statement(line)
     asked = [
@@ -41,9 +49,13 @@ def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any]) -> Fin
         one for one in tapes_before(own, line)[:1] if tape in [dotted(each.optional_vars) for each in one.items]
     ]  # fmt: skip
     if len(asked) != 1 or not blocks:
-        return None
-    numpy = pastes.module(facts, file, "numpy")
-    left = _leaves(blocks[0], asked[0], own.function(line) or own.tree, numpy)
+        return []
+    return _leaves(blocks[0], asked[0], own.function(line) or own.tree, leaves)
+
+
+def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any]) -> Finding | None:
+    own, numpy = pastes.source(facts, file), pastes.module(facts, file, "numpy")
+    left = on_the_way(facts, file, line, lambda call: _leaves_here(call, numpy))
     if not left:
         return None
     missing = [str(one) for one in noticed["missing"]]
@@ -66,7 +78,7 @@ def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any]) -> Fin
     )  # fmt: skip
 
 
-def _leaves(block: ast.With, asked: ast.Call, around: ast.AST, numpy: str | None) -> list[ast.Call]:
+def _leaves(block: ast.With, asked: ast.Call, around: ast.AST, leaves: Callable[[ast.Call], bool]) -> list[ast.Call]:
     """Calls under a tape that take what comes of the variables out of TensorFlow, on the way to the loss."""
     wanted = set(names(asked.args[0]))
     behind: list[ast.Assign | ast.AugAssign] = []
@@ -78,7 +90,7 @@ def _leaves(block: ast.With, asked: ast.Call, around: ast.AST, numpy: str | None
     found: list[ast.Call] = []
     for one in reversed(behind):
         for call in ast.walk(one.value):
-            if isinstance(call, ast.Call) and _leaves_here(call, numpy) and not _inner(call, numpy):
+            if isinstance(call, ast.Call) and leaves(call) and not _inner(call, leaves):
                 found += [call] * any(_reads(part, tracked) for part in _operands(call))
         if _reads(one.value, tracked):
             tracked |= _assigned(one)
@@ -103,10 +115,10 @@ def _reads(node: ast.AST, tracked: set[str]) -> bool:
     return any(dotted(one) in tracked for one in ast.walk(node) if isinstance(one, (ast.Name, ast.Attribute)))
 
 
-def _inner(call: ast.Call, numpy: str | None) -> bool:
+def _inner(call: ast.Call, leaves: Callable[[ast.Call], bool]) -> bool:
     """Whether a call in a call takes the tensor out."""
     inside = [part for part in ast.walk(call) if isinstance(part, ast.Call) and part is not call]
-    return any(_leaves_here(part, numpy) for part in inside)
+    return any(map(leaves, inside))
 
 
 def _assigned(statement: ast.stmt) -> set[str]:
