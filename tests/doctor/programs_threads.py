@@ -1457,6 +1457,22 @@ def fitted(model, **words):
     model.fit(np.ones((8, 3), np.float32), np.ones((8, 1), np.float32), verbose=0)
 
 
+@triggers("trace-only", says="self.n.assign(self.n + 1)", pastes=True)
+def a_variable_of_an_object_that_a_line_replaces():
+    class Counter:
+        def __init__(self):
+            self.n = tf.Variable(0)
+
+        @tf.function
+        def step(self):
+            self.n = self.n + 1
+            return self.n
+
+    counter = Counter()
+    for _ in range(3):
+        counter.step()
+
+
 @triggers("cut-gradient", says="smooth stands between them and the loss", pastes=True)
 def an_eager_step_through_numpy():
     w, b = tf.Variable([[1.0], [2.0]]), tf.Variable([0.5])

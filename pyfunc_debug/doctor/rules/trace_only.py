@@ -314,6 +314,18 @@ def _printed(facts: Facts, function: Function, writes: Sequence[code.Write]) -> 
     return pastes.each_replaced(facts, function.file, pieces) if 0 < len(pieces) <= pastes.MOST else []
 
 
+def _is_variable(facts: Facts, function: Function, write: code.Write, name: str) -> bool:
+    """Whether a name begins as a tf.Variable, which this line replaces by a tensor."""
+    tf = pastes.module(facts, function.file, "tensorflow")
+    made = [
+        one.value for one in pastes.walk(facts.tree(function.file), ast.Assign)
+        if one.lineno != write.line and name in map(ast.unparse, one.targets)
+    ]  # fmt: skip
+    return tf is not None and bool(made) and all(
+        isinstance(one, ast.Call) and ast.unparse(one.func) == f"{tf}.Variable" for one in made
+    )  # fmt: skip
+
+
 def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit | None] | str:
     """What one of the lines needs; words where it cannot be pasted."""
     name = write.target or write.name
@@ -333,6 +345,15 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit 
         return f"change {name} {caller}, which is Python: a tensor cannot be a key"
     if "[" in name and found is not None and not _begins(facts.tree(function.file), name):
         return _kept(facts, function, found, write)
+    if change is not None and len(change[1]) == 1 and _is_variable(facts, function, write, name):
+        return [
+            Edit(
+                str(function.file),
+                write.line,
+                write.line,
+                (f"{pastes.indent(facts, function.file, write.line)}{inside}",),
+            )
+        ]
     of_object = _attribute(facts, function, write, inside) if "." in name else []
     if of_object and None not in of_object:
         return of_object
