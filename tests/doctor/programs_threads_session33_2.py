@@ -603,3 +603,19 @@ def a_number_for_a_loss_of_numbers():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile("adam", "mse")
     model.fit(np.random.rand(32, 4), np.random.rand(32), epochs=1, verbose=0)
+
+
+# -- cached-random ----------------------------------------------------------------------------------------------------
+
+
+@near("cached-random")
+def a_function_that_is_called_by_names_draws_nothing():
+    def sample(value):
+        return np.full(shape=(3,), fill_value=value, dtype=np.float32)
+
+    def body(x):
+        return sample(value=x)
+
+    data = tf.data.Dataset.range(8).map(lambda x: tf.numpy_function(body, [x], tf.float32)).cache()
+    for _ in range(3):
+        list(data)
