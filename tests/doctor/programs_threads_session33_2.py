@@ -548,3 +548,74 @@ def images_and_masks_of_one_seed():
     model = flat()
     model.compile("adam", "mse")
     model.fit(train_generator(), steps_per_epoch=3, epochs=1, verbose=0)
+
+
+# -- last-layer -------------------------------------------------------------------------------------------------------
+
+
+@triggers("last-layer", says="gives 1 for every input", pastes=True)
+def one_unit_with_softmax():
+    def build():
+        model = keras.models.Sequential()
+        model.add(keras.Input((4,)))
+        model.add(keras.layers.Dense(8, activation="relu"))
+        model.add(keras.layers.Dense(1, activation="softmax"))
+        model.compile(loss="binary_crossentropy", optimizer="adam", metrics=["accuracy"])
+        return model
+
+    x = np.random.rand(32, 4)
+    build().fit(x, x[:, 0] > 0.5, epochs=1, verbose=0)
+
+
+@triggers("last-layer", says='Dense(3, activation="softmax")', pastes=True)
+def logits_for_a_loss_by_its_name():
+    inputs = keras.Input((4,))
+    hidden = keras.layers.Dense(8)(inputs)
+    outputs = keras.layers.Dense(3)(hidden)
+    model = keras.Model(inputs=inputs, outputs=outputs)
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.fit(np.random.rand(32, 4), np.arange(32) % 3, epochs=1, verbose=0)
+
+
+@triggers("last-layer", says="without sigmoid it is any number", pastes=True)
+def a_rectified_probability():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="relu")])
+    model.compile(optimizer="adam", loss="binary_crossentropy")
+    model.fit(np.random.rand(32, 4), np.arange(32) % 2, epochs=1, verbose=0)
+
+
+@near("last-layer")
+def logits_for_a_loss_that_takes_them():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(np.random.rand(32, 4), np.arange(32) % 3, epochs=1, verbose=0)
+
+
+@near("last-layer")
+def softmax_as_a_layer_of_its_own():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), keras.layers.Activation("softmax")])
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.fit(np.random.rand(32, 4), np.arange(32) % 3, epochs=1, verbose=0)
+
+
+@near("last-layer")
+def a_number_for_a_loss_of_numbers():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(np.random.rand(32, 4), np.random.rand(32), epochs=1, verbose=0)
+
+
+# -- cached-random ----------------------------------------------------------------------------------------------------
+
+
+@near("cached-random")
+def a_function_that_is_called_by_names_draws_nothing():
+    def sample(value):
+        return np.full(shape=(3,), fill_value=value, dtype=np.float32)
+
+    def body(x):
+        return sample(value=x)
+
+    data = tf.data.Dataset.range(8).map(lambda x: tf.numpy_function(body, [x], tf.float32)).cache()
+    for _ in range(3):
+        list(data)

@@ -17,6 +17,10 @@ NAMES = ("cached-random", "empty-epochs")
 _ONCE = 0.75
 """A body that ran for this share of the elements at most, where a cache stands behind it, ran for the first pass."""
 _OF_CHANCE = re.compile(r"\.random\.|\.(?:stateless_)?random_|\brandom\b|\brng\b|_rng\b")
+_CHANGES = re.compile(
+    r"\b(?:iaa|imgaug|albumentations)\.|Compose|OneOf|SomeOf|Augment|augment|Random|Flip|Rotat|Crop|Noise|Jitter|Affine"
+)
+"""What makes an object of such a library, or how it is called."""
 _COUNTED = ("Batch", "Cache", "Map", "Model", "Options", "Padded", "Parallel", "Prefetch", "Shuffle", "Skip", "Take")
 """Stages that give as many elements as they take, or batches of a known size, or fewer."""
 
@@ -98,14 +102,24 @@ def _draws(function: Definition, tree: ast.AST) -> bool:
         if one.name in {pastes.last_name(call.func) for call in pastes.walk(function, ast.Call)}
     )]  # fmt: skip
     texts = [ast.unparse(call.func) for one in called for call in pastes.walk(one, ast.Call)]
-    return bool(draws_of(function, tree)) or any(_OF_CHANCE.search(f".{one}") for one in texts) or _of_library(called)
-
-
-def _of_library(functions: Sequence[ast.AST]) -> bool:
-    """Whether a body calls an object of a library's that changes things by chance: `transform(image=image)`."""
-    return any(
-        isinstance(one, ast.Call) and not one.args and one.keywords for part in functions for one in ast.walk(part)
+    return (
+        bool(draws_of(function, tree))
+        or any(_OF_CHANCE.search(f".{one}") for one in texts)
+        or _of_library(called, tree)
     )
+
+
+def _of_library(functions: Sequence[ast.AST], tree: ast.AST) -> bool:
+    """Whether a body calls an object of a library's that changes things by chance: `transform(image=image)`."""
+    called = {
+        ast.unparse(one.func) for part in functions for one in ast.walk(part)
+        if isinstance(one, ast.Call) and not one.args and one.keywords
+    }  # fmt: skip
+    made = [
+        ast.unparse(one.value) for one in pastes.walk(tree, ast.Assign)
+        if called & {ast.unparse(target) for target in one.targets}
+    ]  # fmt: skip
+    return any(_CHANGES.search(text) for text in (*called, *made))
 
 
 def _cache_first(facts: Facts, node: Node) -> str:
