@@ -1473,6 +1473,101 @@ def a_variable_of_an_object_that_a_line_replaces():
         counter.step()
 
 
+def pictures():
+    images = np.random.default_rng(0).random((8, 4, 4, 1)).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices((images, (images > 0.5).astype(np.float32)))
+
+
+@triggers("augmented-apart", says="flips image and mask each by a draw of its own", pastes=True)
+def flips_of_an_image_and_its_mask():
+    def augment(image, mask):
+        image = tf.image.random_flip_left_right(image)
+        mask = tf.image.random_flip_left_right(mask)
+        return image, mask
+
+    list(pictures().map(augment))
+
+
+@triggers("augmented-apart", says="stateless_random_flip_up_down(label, seed=seed + 1)", pastes=True)
+def two_flips_of_each():
+    def augment(picture, label):
+        picture = tf.image.random_flip_left_right(picture)
+        picture = tf.image.random_flip_up_down(picture)
+        label = tf.image.random_flip_left_right(label)
+        label = tf.image.random_flip_up_down(label)
+        return picture, label
+
+    list(pictures().map(augment))
+
+
+@triggers("augmented-apart", says="crops image and target", pastes=True)
+def crops_of_an_image_and_its_target():
+    def cropped(image, target):
+        return tf.image.random_crop(image, [2, 2, 1]), tf.image.random_crop(target, [2, 2, 1])
+
+    list(pictures().map(cropped))
+
+
+@near("augmented-apart")
+def two_views_of_a_picture():
+    def views(one, other):
+        return tf.image.random_flip_left_right(one), tf.image.random_flip_left_right(other)
+
+    list(pictures().map(views))
+
+
+@near("augmented-apart")
+def flips_with_one_seed():
+    def augment(image, mask):
+        seed = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32)
+        image = tf.image.stateless_random_flip_left_right(image, seed=seed)
+        return image, tf.image.stateless_random_flip_left_right(mask, seed=seed)
+
+    list(pictures().map(augment))
+
+
+@near("augmented-apart")
+def a_brighter_image_beside_its_mask():
+    def augment(image, mask):
+        return tf.image.random_brightness(image, 0.2), mask
+
+    list(pictures().map(augment))
+
+
+@triggers("cached-random", says="augment draws random numbers (line ", pastes=True)
+def ops_that_draw_in_front_of_a_cache():
+    def augment(image, mask):
+        return tf.image.random_brightness(image, 0.2), mask
+
+    train = pictures().map(augment).cache().batch(4).repeat()
+    model = keras.Sequential([keras.layers.Input((4, 4, 1)), keras.layers.Conv2D(1, 1)])
+    model.compile("sgd", "mse")
+    model.fit(train, steps_per_epoch=2, epochs=2, verbose=0)
+
+
+@triggers("cached-random", says=".cache().map(lambda x, y: (tf.image.random_flip_up_down(x), y))", pastes=True)
+def a_lambda_that_draws_in_front_of_a_cache():
+    data = pictures().map(lambda x, y: (tf.image.random_flip_up_down(x), y)).shuffle(8).cache()
+    for _ in range(2):
+        for _ in data:
+            pass
+
+
+@near("cached-random")
+def ops_that_draw_behind_a_cache():
+    data = pictures().cache().map(lambda x, y: (tf.image.random_flip_up_down(x), y)).repeat(2)
+    for _ in data:
+        pass
+
+
+@near("cached-random")
+def ops_that_draw_for_a_validation():
+    val_data = pictures().map(lambda x, y: (tf.image.random_flip_up_down(x), y)).cache()
+    for _ in range(2):
+        for _ in val_data:
+            pass
+
+
 @triggers("cut-gradient", says="smooth stands between them and the loss", pastes=True)
 def an_eager_step_through_numpy():
     w, b = tf.Variable([[1.0], [2.0]]), tf.Variable([0.5])

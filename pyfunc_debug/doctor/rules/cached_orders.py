@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.cached_chains import before, is_held_out, method, reordered
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Finding
 
@@ -19,7 +19,6 @@ _BETWEEN = ("Batch", "Map", "Model", "Options", "Padded", "Parallel", "Prefetch"
 """Stages that keep all elements. Behind a `take` the cache is there to keep which they are."""
 _KERAS = 2
 """Iterators that Keras makes of a dataset for each epoch."""
-_HELD_OUT = ("val", "test", "eval", "dev")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -31,7 +30,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         file = str(loop["site"][0])
         own, found = pastes.source(facts, file), _cached(pastes.source(facts, file))
-        if len(found) != 1 or _is_held_out(own, found[0][0]) or (file, found[0][0].lineno) in told:
+        if len(found) != 1 or is_held_out(own, found[0][0]) or (file, found[0][0].lineno) in told:
             continue
         cache, calls = found[0]
         line = cache.end_lineno or cache.lineno
@@ -40,7 +39,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             NAMES[0], "warning", None, (),
             f".cache() keeps the order that .shuffle() gave in the first pass: all {passes:,} passes over this dataset "
             f"had the elements in one order. Behind the cache it shuffles each of them{_of_file(calls)}",
-            pastes.written(_reordered(own, file, calls)) if _order(calls) is not None else
+            pastes.written(reordered(own, file, calls, _order(calls) or ())) if _order(calls) is not None else
             "dataset.cache().shuffle(...).batch(...)  # what costs time before the cache, the shuffle behind it",
             file, line, evidence=(f"read at {facts.source_line(file, int(loop['site'][1]))}",), confidence="likely",
         )  # fmt: skip
@@ -48,7 +47,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _of_file(calls: list[ast.Call]) -> str:
     """What has to be done first where the cache is a file that holds batches, and is to hold elements."""
-    moved = bool(calls[-1].args or calls[-1].keywords) and any(_method(one) != "map" for one in calls[1:-1])
+    moved = bool(calls[-1].args or calls[-1].keywords) and any(method(one) != "map" for one in calls[1:-1])
     return ". Remove the file of the cache first: it holds batches" if moved else ""
 
 
@@ -66,76 +65,18 @@ def _cached(own: Source) -> list[tuple[ast.Call, list[ast.Call]]]:
     """The calls of `cache` in a file that stand behind a `shuffle`, and the calls from that on, in their order."""
     found = []
     for one in pastes.walk(own.tree, ast.Call):
-        if _method(one) == "cache":
-            calls = list(_before(own, one))
-            places = [place for place, call in enumerate(calls) if _method(call) == "shuffle"]
+        if method(one) == "cache":
+            calls = list(before(own, one))
+            places = [place for place, call in enumerate(calls) if method(call) == "shuffle"]
             behind = calls[places[-1] :] if places else []
-            if behind and all(_method(call) in _KEEP for call in behind[1:-1]):
+            if behind and all(method(call) in _KEEP for call in behind[1:-1]):
                 found.append((one, behind))
     return found
-
-
-def _before(own: Source, call: ast.Call) -> list[ast.Call]:
-    """The calls that make a dataset, up to this one: those of its chain, and of the statements above it."""
-    chain: list[ast.Call] = []
-    value: ast.expr = call
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        chain.insert(0, value)
-        value = value.func.value
-    statement = own.statement(call.lineno)
-    block = own.block(statement) if statement is not None else None
-    if not isinstance(value, ast.Name) or block is None or statement is None:
-        return chain
-    for above in reversed(block[: block.index(statement)]):
-        if not isinstance(above, ast.Assign) or not isinstance(above.value, ast.Call):
-            break
-        if [ast.unparse(one) for one in above.targets] == [value.id]:
-            return [*_before(own, above.value), *chain]
-    return chain
 
 
 def _order(calls: list[ast.Call]) -> list[ast.Call] | None:
     """The same calls with the shuffle behind the cache and before what batches; None where a batch is changed."""
     shuffle, *between, cache = calls
-    first = next((place for place, one in enumerate(between) if _method(one) in _BATCHES), len(between))
+    first = next((place for place, one in enumerate(between) if method(one) in _BATCHES), len(between))
     behind = between[first:]
-    return [*between[:first], cache, shuffle, *behind] if all(_method(one) in _BATCHES for one in behind) else None
-
-
-def _reordered(own: Source, file: str, calls: list[ast.Call]) -> Edit | None:
-    """The lines of these calls, each with the one that now has its place."""
-    pieces: dict[ast.expr, str] = {}
-    for place, call in zip(calls, _order(calls) or ()):
-        if place is not call:
-            given = [*map(own.text, call.args), *(f"{one.arg}={own.text(one.value)}" for one in call.keywords)]
-            pieces[_tail(place)] = f".{_method(call)}({', '.join(given)})"
-    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
-    return Edit(file, first, last, own.spliced(pieces, first, last))
-
-
-def _tail(call: ast.Call) -> ast.expr:
-    """`.batch(n)` alone, as a place in the text."""
-    assert isinstance(call.func, ast.Attribute)
-    place, value = ast.Name("tail", ast.Load()), call.func.value
-    place.lineno, place.col_offset = call.func.end_lineno or call.lineno, (call.func.end_col_offset or 0) - len(
-        call.func.attr
-    ) - 1  # fmt: skip
-    if value.end_lineno == place.lineno:
-        place.col_offset = value.end_col_offset or 0
-    place.end_lineno, place.end_col_offset = call.end_lineno, call.end_col_offset
-    return place
-
-
-def _is_held_out(own: Source, cache: ast.Call) -> bool:
-    """Whether a dataset is one to validate or test with, whose order is nothing: by its name, or what is handed it."""
-    statement = own.statement(cache.lineno)
-    names = [ast.unparse(one) for one in getattr(statement, "targets", ())]
-    handed = {
-        ast.unparse(word.value) for one in pastes.walk(own.tree, ast.Call) for word in one.keywords
-        if word.arg == "validation_data"
-    }  # fmt: skip
-    return any(name in handed or any(word in name.lower() for word in _HELD_OUT) for name in names)
-
-
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return [*between[:first], cache, shuffle, *behind] if all(method(one) in _BATCHES for one in behind) else None

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes, used_generators
+from pyfunc_debug.doctor.cached_chains import before, is_held_out, method, reordered
 from pyfunc_debug.doctor.drawn_once import draws_of
 from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cached-random", "empty-epochs")
@@ -21,6 +23,12 @@ _CHANGES = re.compile(
     r"\b(?:iaa|imgaug|albumentations)\.|Compose|OneOf|SomeOf|Augment|augment|Random|Flip|Rotat|Crop|Noise|Jitter|Affine"
 )
 """What makes an object of such a library, or how it is called."""
+_OPS = re.compile(
+    r"^tf\.(?:compat\.v1\.)?(?:image\.random_\w+|random\.(?:normal|uniform|truncated_normal|shuffle|gamma))$"
+)
+"""TensorFlow's ops that draw without a seed that they are given."""
+_FREE = {"batch", "map", "prefetch", "shuffle"}
+"""What may stand behind a cache as well as in front of it."""
 _COUNTED = ("Batch", "Cache", "Map", "Model", "Options", "Padded", "Parallel", "Prefetch", "Shuffle", "Skip", "Take")
 """Stages that give as many elements as they take, or batches of a known size, or fewer."""
 
@@ -31,9 +39,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     reported: set[tuple[str | None, int | None]] = set()
     loops = facts.meta.get("inputs") or []
     for loop in loops:
-        if loop["iterators"] < 2 and not _shared(facts, loop, loops, by_token):
+        repeated = any("Repeat" in stage["kind"] for stage in loop["stages"])
+        if loop["iterators"] < 2 and not repeated and not _shared(facts, loop, loops, by_token):
             continue
-        found = _cached(facts, loop, by_token)
+        found = _cached(facts, loop, by_token) or _cached_ops(facts, loop)
         if found is not None and (found.file, found.line) not in reported:
             reported.add((found.file, found.line))
             yield found
@@ -93,6 +102,46 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
     return None
 
 
+def _cached_ops(facts: Facts, loop: dict[str, Any]) -> Finding | None:
+    """A map whose ops draw random numbers in front of the file's only cache."""
+    kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
+    cache = next((place for place, kind in enumerate(kinds) if kind.startswith("Cache")), None)
+    file = str(loop["site"][0]) if loop["site"] else ""
+    own = pastes.source(facts, file)
+    calls = [one for one in pastes.walk(own.tree, ast.Call) if method(one) == "cache"]
+    if cache is None or len(calls) != 1 or not any("Map" in kind for kind in kinds[cache + 1 :]):
+        return None
+    if is_held_out(own, calls[0]):
+        return None
+    chain = before(own, calls[0])
+    for place, mapped in enumerate(chain[:-1]):
+        given = mapped.args[0] if method(mapped) == "map" and mapped.args else None
+        drawn = None if given is None else _drawn(own, given)
+        if given is None or drawn is None:
+            continue
+        moved, name = [chain[-1], *chain[place:-1]], own.text(given) if isinstance(given, ast.Name) else "the lambda"
+        free = all(method(one) in _FREE for one in chain[place:-1])
+        return Finding(
+            "cached-random", "warning", None, (),
+            f"{name} draws random numbers (line {drawn.lineno}), but .cache() stands behind it: it runs in the first "
+            "pass over the dataset, and every later one gets these same results",
+            pastes.written(reordered(own, file, chain[place:], moved)) if free
+            else f"dataset.cache().map({name}, ...)  # cache first, then what differs in each epoch",
+            file, calls[0].end_lineno or calls[0].lineno,
+            evidence=(f"line {drawn.lineno}: {facts.line(file, drawn.lineno)}",), confidence="likely",
+        )  # fmt: skip
+    return None
+
+
+def _drawn(own: Source, given: ast.expr) -> ast.Call | None:
+    """The first call in a mapped function that draws by TensorFlow's ops, with no seed of its own that is the same."""
+    named = [
+        one for one in pastes.walk(own.tree, ast.FunctionDef) if isinstance(given, ast.Name) and one.name == given.id
+    ]  # fmt: skip
+    function: ast.AST | None = given if isinstance(given, ast.Lambda) else named[0] if len(named) == 1 else None
+    return next((one for one in pastes.walk(function, ast.Call) if _OPS.search(ast.unparse(one.func))), None)
+
+
 def _draws(function: Definition, tree: ast.AST) -> bool:
     """Whether a body draws for certain: a name that only sounds like it, as `augment`, proves nothing."""
     if not code.is_random(function, tree):
@@ -126,11 +175,11 @@ def _cache_first(facts: Facts, node: Node) -> str:
     """The lines that map and cache, the other way round; "" where they cannot be told."""
     for frame in reversed(node.stack):
         tree = facts.tree(frame.file)
-        maps = [one for one in pastes.around(tree, frame.line, ast.Call) if _method(one) == "map"]
+        maps = [one for one in pastes.around(tree, frame.line, ast.Call) if method(one) == "map"]
         maps = [one for one in maps if any(arg.lineno <= frame.line <= (arg.end_lineno or 0) for arg in one.args)]
         if len(maps) > 1:
             continue
-        caches = [one for one in pastes.walk(tree, ast.Call) if _method(one) == "cache"]
+        caches = [one for one in pastes.walk(tree, ast.Call) if method(one) == "cache"]
         for mapped in maps:
             owner = mapped.func.value if isinstance(mapped.func, ast.Attribute) else mapped
             for cache in caches:
@@ -164,10 +213,6 @@ def _moved(facts: Facts, file: str, mapped: ast.Call, owner: ast.expr, caches: l
                 pastes.replaced(facts, file, {owner: f"{own.text(owner)}{call}"}),
             )
     return ""
-
-
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def _used_up(facts: Facts, loop: dict[str, Any]) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyfunc_debug.doctor.rules import (
     Rule,
     aliasing,
+    apart_draws,
     batch_means,
     broadcast_losses,
     bytes_compared,
@@ -89,6 +90,7 @@ MODULES: tuple[Rule, ...] = (
     died,
     forked,
     aliasing,
+    apart_draws,
     batch_means,
     gradient_sizes,
     hang,

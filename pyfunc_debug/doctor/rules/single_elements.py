@@ -94,20 +94,39 @@ def _pieces(facts: Facts, file: str, call: ast.Call, size: int) -> str:
         one for one in pastes.walk(tree, ast.Call)
         if pastes.last_name(one.func) == "batch" and len(one.args) == 1 and not one.keywords
     ]  # fmt: skip
-    if given is None or signature is None or "args" in named or len(batches) != 1 or not tf or not np or tree is None:
+    if given is None or "args" in named or len(batches) != 1 or not tf or not np or tree is None:
+        return ""
+    shapes = pastes.argument(call, 2, "output_shapes")
+    older = None if signature is not None or shapes is None else _shapes(shapes)
+    if signature is None and shapes is not None and not older:
         return ""
     text = pastes.text_of(facts, file, given)
     made = f"({text})()" if isinstance(given, ast.Lambda) else f"{text}()"
     number = pastes.text_of(facts, file, batches[0].args[0])
     specs = f"{tf}.nest.map_structure(lambda one: {tf}.TensorSpec([None, *one.shape], one.dtype), "
     pieces: dict[ast.expr, str] = {
-        given: f"lambda: in_batches({made}, {number})",
-        signature: f"{specs}{pastes.text_of(facts, file, signature)})",
-        _behind(batches[0]): "",
-    }
+        given: f"lambda: in_batches({made}, {number})", _behind(batches[0]): "",
+    }  # fmt: skip
+    if signature is not None:
+        pieces[signature] = f"{specs}{pastes.text_of(facts, file, signature)})"
+    for one in older or ():
+        pieces[one] = f"[{', '.join(['None', *(ast.unparse(size) for size in one.elts)])}]"
     top = next(one for one in tree.body if one.lineno <= call.lineno <= (one.end_lineno or one.lineno))
     helper = pastes.above(facts, file, pastes.first_line(top), *_HELPER.format(tf=tf, np=np).split("\n"))
     return pastes.written(helper, *pastes.each_replaced(facts, file, pieces))
+
+
+def _shapes(node: ast.expr) -> list[ast.List | ast.Tuple]:
+    """The shapes in output_shapes, each as its list of sizes; nothing where one of them is another expression."""
+    if isinstance(node, ast.Call):
+        return _shapes(node.args[0]) if len(node.args) == 1 else []
+    if not isinstance(node, (ast.List, ast.Tuple, ast.Dict)):
+        return []
+    parts = node.values if isinstance(node, ast.Dict) else node.elts
+    if not isinstance(node, ast.Dict) and all(isinstance(one, ast.Constant) for one in parts):
+        return [node]
+    found = [_shapes(one) for one in parts]
+    return [one for each in found for one in each] if all(found) else []
 
 
 def _behind(call: ast.Call) -> ast.expr:

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
-from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, names, short
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, indent_of, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, shape_of, symbolic_parts
 
 RULE = "generator"
@@ -319,8 +319,32 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
         new = source.replaced({value: text})
         if new is not None:
             return Explanation(RULE, file, value.lineno, cause, Edit(file, new[0], new[1], (new[2],)), "", "likely")
+    returned = _rows_of_arrays(file, source, generator_calls.function_of(source, generator_calls.given(call)), found[1])
+    if returned is not None:
+        return returned
     line = yields[0].lineno if yields else call.lineno
     return Explanation(RULE, file, line, cause, None, "Yield what the signature says, or change the signature.")
+
+
+def _rows_of_arrays(file: str, source: Source, function: ast.AST | None, wanted: str) -> Explanation | None:
+    """`return xs, ys` in a function that is to yield: tf.data goes over the tuple, and each array is an element."""
+    if not isinstance(function, ast.FunctionDef) or not wanted.startswith("("):
+        return None
+    inside = list(ast.walk(function))
+    returns = [one for one in inside if isinstance(one, ast.Return)]
+    value = returns[0].value if len(returns) == 1 else None
+    if any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in inside) or not isinstance(value, ast.Tuple):
+        return None
+    if len(value.elts) != wanted.count(",") + 1 - wanted.endswith(",)"):
+        return None
+    cause = (
+        f"{function.name} returns its arrays at once, in a tuple, and yields nothing: tf.data goes over the tuple, and "
+        "takes each array for an element. `zip` pairs their rows."
+    )
+    first, last = source.span(returns[0])
+    text = ", ".join(map(source.text, value.elts))
+    line = f"{indent_of(source.lines[first - 1])}yield from zip({text})"
+    return Explanation(RULE, file, first, cause, Edit(file, first, last, (line,)), "", "likely")
 
 
 def _keys(found: re.Match[str], file: str, source: Source, call: ast.Call) -> Explanation:

@@ -238,7 +238,11 @@ def _larger(situation: Situation) -> Explanation | None:
         "never cuts. None in the place of a size pads to the longest of each batch."
     )
     advice = "Write None for that size, or cut the elements in a map before (x[:n])."
-    return Explanation(RULE, file, call.lineno, cause, None, advice)
+    sizes = [asked] if isinstance(asked, (ast.List, ast.Tuple)) else []
+    edit = None
+    if sizes and len(asked.elts) == 1 and isinstance(asked.elts[0], ast.Constant):  # type: ignore[attr-defined]
+        edit = edit_of(file, spot.source.replaced({asked: "[None]"}))
+    return Explanation(RULE, file, call.lineno, cause, edit, "" if edit else advice)
 
 
 def _other_rank(situation: Situation, place: int, rank: int) -> Explanation | None:

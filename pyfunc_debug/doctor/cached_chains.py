@@ -1,0 +1,71 @@
+"""The calls that make a dataset which is cached, and the same calls in another order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import Source
+
+_HELD_OUT = ("val", "test", "eval", "dev")
+
+
+def before(own: Source, call: ast.Call) -> list[ast.Call]:
+    """The calls that make a dataset, up to this one: those of its chain, and of the statements above it."""
+    chain: list[ast.Call] = []
+    value: ast.expr = call
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        chain.insert(0, value)
+        value = value.func.value
+    statement = own.statement(call.lineno)
+    block = own.block(statement) if statement is not None else None
+    if not isinstance(value, ast.Name) or block is None or statement is None:
+        return chain
+    for above in reversed(block[: block.index(statement)]):
+        if not isinstance(above, ast.Assign) or not isinstance(above.value, ast.Call):
+            break
+        if [ast.unparse(one) for one in above.targets] == [value.id]:
+            return [*before(own, above.value), *chain]
+    return chain
+
+
+def reordered(own: Source, file: str, calls: Sequence[ast.Call], order: Sequence[ast.Call]) -> Edit | None:
+    """The lines of these calls, each with the one that now has its place."""
+    pieces: dict[ast.expr, str] = {}
+    for place, call in zip(calls, order):
+        if place is not call:
+            given = [*map(own.text, call.args), *(f"{one.arg}={own.text(one.value)}" for one in call.keywords)]
+            pieces[_tail(place)] = f".{method(call)}({', '.join(given)})"
+    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+    return Edit(file, first, last, own.spliced(pieces, first, last))
+
+
+def _tail(call: ast.Call) -> ast.expr:
+    """`.batch(n)` alone, as a place in the text."""
+    assert isinstance(call.func, ast.Attribute)
+    place, value = ast.Name("tail", ast.Load()), call.func.value
+    place.lineno, place.col_offset = call.func.end_lineno or call.lineno, (call.func.end_col_offset or 0) - len(
+        call.func.attr
+    ) - 1  # fmt: skip
+    if value.end_lineno == place.lineno:
+        place.col_offset = value.end_col_offset or 0
+    place.end_lineno, place.end_col_offset = call.end_lineno, call.end_col_offset
+    return place
+
+
+def is_held_out(own: Source, cache: ast.Call) -> bool:
+    """Whether a dataset is one to validate or test with, whose order is nothing: by its name, or what is handed it."""
+    statement = own.statement(cache.lineno)
+    names = [ast.unparse(one) for one in getattr(statement, "targets", ())]
+    handed = {
+        ast.unparse(word.value) for one in pastes.walk(own.tree, ast.Call) for word in one.keywords
+        if word.arg == "validation_data"
+    }  # fmt: skip
+    return any(name in handed or any(word in name.lower() for word in _HELD_OUT) for name in names)
+
+
+def method(call: ast.Call) -> str:
+    """`map` of `dataset.map(f)`; "" of a function's call."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
