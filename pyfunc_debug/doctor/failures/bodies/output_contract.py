@@ -245,7 +245,8 @@ def _other_dtype(
     tout = [f"{tf}.{name}" for name in node.tout]
     tout[position] = f"{tf}.{got}"
     call = node.call()
-    many = call is not None and isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
+    listed = call is not None and isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
+    many = listed or len(tout) > 1
     return _explanation(situation, node, cause, f"[{', '.join(tout)}]" if many else tout[0])
 
 

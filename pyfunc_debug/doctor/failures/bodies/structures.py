@@ -59,8 +59,22 @@ def explain(situation: Situation) -> Explanation | None:
     if call is None:
         return _list_of_one(situation, spot)
     if _TOUT.search(situation.message):
-        return _tout(spot, call)
+        return _text(spot, call) or _tout(spot, call)
     return _given(situation, spot, call) if _INPUT.search(situation.message) else None
+
+
+def _text(spot: Spot, call: ast.Call) -> Explanation | None:
+    """`Tout=str`: TensorFlow takes float, int and bool of Python's, and has a dtype of its own for text."""
+    tout = argument(call, 2, "Tout")
+    pieces: dict[ast.expr, str] = {
+        one: f"{alias(spot, 'tensorflow')}.string" for one in (ast.walk(tout) if tout is not None else ())
+        if isinstance(one, ast.Name) and one.id in ("str", "bytes")
+    }  # fmt: skip
+    if not pieces:
+        return None
+    op, name = dotted(call.func).rpartition(".")[2], next(one.id for one in pieces if isinstance(one, ast.Name))
+    cause = f"Tout={name} is no dtype of TensorFlow's: {op} declares text as {next(iter(pieces.values()))}."
+    return _edited(spot, call, pieces, cause)
 
 
 def _list_of_one(situation: Situation, spot: Spot) -> Explanation | None:

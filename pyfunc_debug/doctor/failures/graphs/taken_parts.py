@@ -7,8 +7,9 @@ import re
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_dataset, lookup
 
 RULE = "structure"
@@ -33,8 +34,9 @@ def _indexed(spot: Spot, statement: ast.stmt) -> Explanation | None:
     found = [
         one for one in ast.walk(statement) if isinstance(one, ast.Subscript) and is_dataset(lookup(one.value, spot))
     ]  # fmt: skip
-    if len(found) != 1:
-        return None
+    window = _window(spot, found) if found else None
+    if window is not None or len(found) != 1:
+        return window
     text, part = spot.source.text(found[0].value), found[0].slice
     new = _sliced(text, part, spot) if isinstance(part, ast.Slice) else _element(text, part, spot)
     cause = (
@@ -44,6 +46,36 @@ def _indexed(spot: Spot, statement: ast.stmt) -> Explanation | None:
     edit = None if new is None else wrapping.replace_expression(spot, found[0], new)
     advice = "" if edit else f"next(iter({text})) is its first element; take(n) and skip(n) give datasets."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _window(spot: Spot, found: list[ast.Subscript]) -> Explanation | None:
+    """`ds.window(5).map(lambda w: (w[:-1], w[-1]))`: a window is a dataset, and a batch of its size is a tensor."""
+    source, name = spot.source, dotted(found[0].value)
+    windows = [one for one in calls(source.tree) if getattr(one.func, "attr", "") == "window" and one.args]
+    maps = [
+        one for one in calls(source.tree)
+        if getattr(one.func, "attr", "") == "map" and one.args and _maps(one.args[0], spot)
+    ]  # fmt: skip
+    if len(windows) != 1 or len(maps) != 1 or any(dotted(one.value) != name for one in found):
+        return None
+    size = argument(windows[0], 0, "size")
+    owner = maps[0].func.value if isinstance(maps[0].func, ast.Attribute) else None
+    if size is None or owner is None:
+        return None
+    cause = (
+        f"a window is a dataset of its own, and `{short(source.text(found[0]), 40)}` takes it for a tensor. `batch` of "
+        "its size makes one tensor of each window, in a flat_map."
+    )
+    each = "window" if name != "window" else "each"  # AutoGraph cannot tell two lambdas of one name in a line apart
+    new = f"{source.text(owner)}.flat_map(lambda {each}: {each}.batch({source.text(size)}))"
+    return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, owner, new))
+
+
+def _maps(given: ast.expr, spot: Spot) -> bool:
+    """Whether a map is given the function that failed."""
+    if isinstance(given, ast.Lambda):
+        return given.lineno <= spot.line <= (given.end_lineno or given.lineno)
+    return dotted(given) == getattr(spot.function, "name", None)
 
 
 def _element(text: str, index: ast.expr, spot: Spot) -> str | None:
