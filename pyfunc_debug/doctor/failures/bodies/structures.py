@@ -73,7 +73,7 @@ def _text(spot: Spot, call: ast.Call) -> Explanation | None:
     if not pieces:
         return None
     op, name = dotted(call.func).rpartition(".")[2], next(one.id for one in pieces if isinstance(one, ast.Name))
-    cause = f"Tout={name} is no dtype of TensorFlow's: {op} declares text as {next(iter(pieces.values()))}."
+    cause = f"Tout={name} is a type of Python's: {op} declares text as {next(iter(pieces.values()))}."
     return _edited(spot, call, pieces, cause)
 
 
