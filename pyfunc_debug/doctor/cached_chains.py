@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.nodes import tail
 from pyfunc_debug.doctor.failures.reading.source import Source
 
 _HELD_OUT = ("val", "test", "eval", "dev")
@@ -37,22 +39,23 @@ def reordered(own: Source, file: str, calls: Sequence[ast.Call], order: Sequence
     for place, call in zip(calls, order):
         if place is not call:
             given = [*map(own.text, call.args), *(f"{one.arg}={own.text(one.value)}" for one in call.keywords)]
-            pieces[_tail(place)] = f".{method(call)}({', '.join(given)})"
+            pieces[_on_its_line(place)] = f".{method(call)}({', '.join(given)})"
     first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
     return Edit(file, first, last, own.spliced(pieces, first, last))
 
 
-def _tail(call: ast.Call) -> ast.expr:
-    """`.batch(n)` alone, as a place in the text."""
-    assert isinstance(call.func, ast.Attribute)
-    place, value = ast.Name("tail", ast.Load()), call.func.value
-    place.lineno, place.col_offset = call.func.end_lineno or call.lineno, (call.func.end_col_offset or 0) - len(
-        call.func.attr
-    ) - 1  # fmt: skip
-    if value.end_lineno == place.lineno:
-        place.col_offset = value.end_col_offset or 0
-    place.end_lineno, place.end_col_offset = call.end_lineno, call.end_col_offset
+def _on_its_line(call: ast.Call) -> ast.expr:
+    """`.batch(n)` alone, as a place in the text: a chain over several lines stays one."""
+    place, func = tail(call), call.func
+    if isinstance(func, ast.Attribute) and place.lineno != func.end_lineno:
+        place.lineno, end = func.end_lineno or call.lineno, func.end_col_offset or 0
+        place.col_offset = end - len(func.attr) - 1
     return place
+
+
+def cache_at(stages: Sequence[dict[str, Any]]) -> int | None:
+    """The place of the cache nearest to the loop among the stages of its dataset, the last first."""
+    return next((place for place, one in enumerate(stages) if one["kind"].startswith("Cache")), None)
 
 
 def is_held_out(own: Source, cache: ast.Call) -> bool:

@@ -195,6 +195,19 @@ def run_sites(facts: Facts, function: int) -> list[tuple[str, int]]:
     return list(dict.fromkeys((file, line) for (frames,) in rows for file, line, *_ in json.loads(frames)[-1:]))
 
 
+def keras_sites(facts: Facts) -> list[tuple[str, int]]:
+    """The user's lines at which Keras 3 ran a step of a model, as `fit` does."""
+    functions = [one.id for one in facts.functions.values() if one.name.startswith("TensorFlowTrainer.")]
+    return [site for one in functions for site in run_sites(facts, one)]
+
+
+def assigned(tree: ast.AST | None, name: str) -> list[ast.expr]:
+    """What the assignments of a file give to a name alone, in the order of the source."""
+    return [
+        one.value for one in walk(tree, ast.Assign) if [ast.unparse(target) for target in one.targets] == [name]
+    ]  # fmt: skip
+
+
 def call_at(facts: Facts, file: str, line: int, name: str) -> ast.Call | None:
     """The one call of a function or method of a name on a line."""
     found = [one for one in around(facts.tree(file), line, ast.Call) if last_name(one.func) == name]

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding
 
 FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
-"""Methods of Keras' ImageDataGenerator that give batches."""
+"""Methods of Keras' ImageDataGenerator. What they give has a length, which `fit` asks; iterated, it has no end."""
 _PREDICT = ("predict", "predict_generator")
 _IN_FILE_ORDER = ("classes", "labels", "filenames", "filepaths")
 """Attributes of what these give, whose order is that of the files."""
@@ -53,11 +53,7 @@ def _flow(tree: ast.Module | None, call: ast.Call) -> ast.Call | None:
     for _ in range(_FOLLOWED):
         if not isinstance(given, ast.Name):
             break
-        name = given.id
-        made = [
-            one.value for one in pastes.walk(tree, ast.Assign)
-            if [ast.unparse(target) for target in one.targets] == [name]
-        ]  # fmt: skip
+        made = pastes.assigned(tree, given.id)
         if len(made) != 1:
             return None
         given = made[0]

@@ -224,10 +224,7 @@ def _are_texts(node: ast.expr | None, tree: ast.Module | None, tables: bool = Fa
       tables: Whether only a dict counts.
     """
     if isinstance(node, (ast.Name, ast.Attribute)):
-        made = [
-            one.value for one in pastes.walk(tree, ast.Assign)
-            if [ast.unparse(target) for target in one.targets] == [ast.unparse(node)]
-        ]  # fmt: skip
+        made = pastes.assigned(tree, ast.unparse(node))
         return len(made) == 1 and not isinstance(made[0], ast.Name) and _are_texts(made[0], tree, tables)
     if isinstance(node, ast.Dict):
         return _texts([one for one in node.keys if one is not None])

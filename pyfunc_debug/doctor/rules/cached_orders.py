@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.cached_chains import before, is_held_out, method, reordered
+from pyfunc_debug.doctor.cached_chains import before, cache_at, is_held_out, method, reordered
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Finding
@@ -29,17 +29,18 @@ def check(facts: Facts) -> Iterator[Finding]:
         if passes < 2 or not loop["site"] or not _keeps_an_order(loop):
             continue
         file = str(loop["site"][0])
-        own, found = pastes.source(facts, file), _cached(pastes.source(facts, file))
+        own = pastes.source(facts, file)
+        found = _cached(own)
         if len(found) != 1 or is_held_out(own, found[0][0]) or (file, found[0][0].lineno) in told:
             continue
         cache, calls = found[0]
-        line = cache.end_lineno or cache.lineno
+        line, order = cache.end_lineno or cache.lineno, _order(calls)
         told.add((file, cache.lineno))
         yield Finding(
             NAMES[0], "warning", None, (),
             f".cache() keeps the order that .shuffle() gave in the first pass: all {passes:,} passes over this dataset "
             f"had the elements in one order. Behind the cache it shuffles each of them{_of_file(calls)}",
-            pastes.written(reordered(own, file, calls, _order(calls) or ())) if _order(calls) is not None else
+            pastes.written(reordered(own, file, calls, order)) if order is not None else
             "dataset.cache().shuffle(...).batch(...)  # what costs time before the cache, the shuffle behind it",
             file, line, evidence=(f"read at {facts.source_line(file, int(loop['site'][1]))}",), confidence="likely",
         )  # fmt: skip
@@ -54,7 +55,7 @@ def _of_file(calls: list[ast.Call]) -> str:
 def _keeps_an_order(loop: dict[str, Any]) -> bool:
     """Whether a loop takes its elements from a cache behind a shuffle, and shuffles them no more."""
     stages = loop["stages"]  # the last first
-    cache = next((at for at, one in enumerate(stages) if one["kind"].startswith("Cache")), None)
+    cache = cache_at(stages)
     shuffle = next((at for at, one in enumerate(stages) if one["kind"].startswith("Shuffle")), None)
     if cache is None or shuffle is None or shuffle < cache or not stages[shuffle].get("reshuffles"):
         return False

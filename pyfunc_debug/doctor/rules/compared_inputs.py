@@ -16,8 +16,7 @@ NAMES = ("symbolic-value",)
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding an `if`, in a file whose model was trained or asked."""
-    numbers = [one.id for one in facts.functions.values() if one.name.startswith("TensorFlowTrainer.")]
-    for file in dict.fromkeys(file for number in numbers for file, _ in pastes.run_sites(facts, number)):
+    for file in dict.fromkeys(file for file, _ in pastes.keras_sites(facts)):
         tree = facts.tree(file)
         scopes: list[ast.Module | ast.FunctionDef] = [] if tree is None else [tree, *pastes.walk(tree, ast.FunctionDef)]
         for scope in scopes:

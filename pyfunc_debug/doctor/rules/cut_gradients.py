@@ -26,11 +26,11 @@ _STEPS = ("round", "around", "rint", "floor", "ceil", "trunc", "fix", "sign")
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body; a retrace makes its node again."""
     bodies: dict[tuple[str, str | None, int | None], list[tuple[int, dict[str, Any]]]] = {}
-    for node_number, _, facts_ in facts.notices["cut-gradient"]:
-        if node_number is not None and facts.nodes[node_number].origin == "user":
-            known = facts.nodes[node_number]
-            bodies.setdefault((known.body, known.file, known.line), []).append((node_number, facts_))
-    for number, noticed in _eagerly(facts):
+    traced = (
+        (number, noticed) for number, _, noticed in facts.notices["cut-gradient"]
+        if number is not None and facts.nodes[number].origin == "user"
+    )  # fmt: skip
+    for number, noticed in (*traced, *_eagerly(facts)):
         known = facts.nodes[number]
         bodies.setdefault((known.body, known.file, known.line), []).append((number, noticed))
     yield from _flat(facts)

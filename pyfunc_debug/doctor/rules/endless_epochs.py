@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.generator_source import is_endless
 from pyfunc_debug.doctor.rules.ran_out import steps_of_keras
+from pyfunc_debug.doctor.shuffled_flows import FLOWS
 from pyfunc_debug.records import Finding
 
 NAMES = ("endless-epoch",)
@@ -20,8 +21,6 @@ _STEPS = 100
 """In a paste, where nothing says how many batches an epoch has."""
 _LEAST = 5
 """Steps of a line, of which all are of one epoch."""
-_FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
-"""Methods of Keras' ImageDataGenerator. What they give has a length, which `fit` asks; iterated, it has no end."""
 _DATA = {"fit": ("steps_per_epoch", "validation_data", "validation_steps"), "evaluate": ("steps", "", "")}
 
 
@@ -79,7 +78,7 @@ def _endless(facts: Facts, file: str, data: ast.expr, line: int, iterated: bool 
                 return None
             data, line = made[-1], made[-1].lineno
         elif isinstance(data, ast.Call) and isinstance(data.func, ast.Attribute):
-            if data.func.attr in _FLOWS:
+            if data.func.attr in FLOWS:
                 return (f"what {data.func.attr} gives begins again at its end", "") if iterated else None
             if data.func.attr == "from_generator":
                 return _of_function(facts, file, data.args[0], line) if data.args else None
@@ -99,7 +98,7 @@ def _of_function(facts: Facts, file: str, given: ast.expr, line: int) -> tuple[s
     if isinstance(inside, ast.Call) and isinstance(inside.func, ast.Name):
         inside = inside.func
     if not isinstance(inside, ast.Name):
-        if isinstance(inside, ast.Call) and isinstance(inside.func, ast.Attribute) and inside.func.attr in _FLOWS:
+        if isinstance(inside, ast.Call) and isinstance(inside.func, ast.Attribute) and inside.func.attr in FLOWS:
             return f"what {inside.func.attr} gives begins again at its end", ""
         return None
     functions = [one for one in pastes.walk(tree, ast.FunctionDef) if one.name == inside.id]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes, used_generators
-from pyfunc_debug.doctor.cached_chains import before, is_held_out, method, reordered
+from pyfunc_debug.doctor.cached_chains import before, cache_at, is_held_out, method, reordered
 from pyfunc_debug.doctor.drawn_once import draws_of
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
@@ -69,14 +69,14 @@ def _shared(facts: Facts, loop: dict[str, Any], loops: list[dict[str, Any]], by_
 
 def _behind_cache(loop: dict[str, Any]) -> tuple[str, ...]:
     """Tokens of the nodes whose elements a loop takes from a cache."""
-    cache = next((at for at, stage in enumerate(loop["stages"]) if stage["kind"].startswith("Cache")), None)
+    cache = cache_at(loop["stages"])
     return () if cache is None else tuple(token for stage in loop["stages"][cache + 1 :] for token in stage["tokens"])
 
 
 def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Finding | None:
     """A body that draws random numbers in front of a cache: it runs in the first epoch only."""
     stages = loop["stages"]  # the last first
-    cache = next((place for place, stage in enumerate(stages) if stage["kind"].startswith("Cache")), None)
+    cache = cache_at(stages)
     if cache is None:
         return None
     for stage in stages[cache + 1 :]:
@@ -104,8 +104,7 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
 
 def _cached_ops(facts: Facts, loop: dict[str, Any]) -> Finding | None:
     """A map whose ops draw random numbers in front of the file's only cache."""
-    kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
-    cache = next((place for place, kind in enumerate(kinds) if kind.startswith("Cache")), None)
+    kinds, cache = [stage["kind"] for stage in loop["stages"]], cache_at(loop["stages"])
     file = str(loop["site"][0]) if loop["site"] else ""
     own = pastes.source(facts, file)
     calls = [one for one in pastes.walk(own.tree, ast.Call) if method(one) == "cache"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.rules.ran_out import steps_of_keras
+from pyfunc_debug.doctor.rules.ran_out import files_of_keras
 from pyfunc_debug.records import Finding
 
 NAMES = ("last-layer",)
@@ -19,7 +19,7 @@ _UNBOUNDED = (None, "linear", "relu")
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a `compile` of a model that Keras trained."""
-    for file in dict.fromkeys(file for file, _ in steps_of_keras(facts)[0]):
+    for file in files_of_keras(facts):
         tree = facts.tree(file)
         for call in pastes.walk(tree, ast.Call):
             owner = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "compile" else None

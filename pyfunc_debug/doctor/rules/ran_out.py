@@ -65,6 +65,12 @@ def steps_of_keras(facts: Facts) -> tuple[dict[tuple[str, int], dict[Any, list[i
     return sites, failed
 
 
+def files_of_keras(facts: Facts) -> list[str]:
+    """The files of the lines at which Keras ran steps."""
+    functions = [one.id for one in facts.functions.values() if one.name.rpartition(".")[2] in STEPS]
+    return list(dict.fromkeys(file for one in functions for file, _ in pastes.run_sites(facts, one)))
+
+
 def _caught(facts: Facts, file: str, call: ast.Call) -> bool:
     """Whether the program may go on after an exception that ended `fit` early: a callback's, say.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.cached_chains import cache_at
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.pfrec.stopped import covered_ns
 from pyfunc_debug.records import Finding, Node
@@ -88,7 +89,7 @@ def unfilled(facts: Facts, node: Node) -> dict[str, Any] | None:
     """A loop with a cache behind a node that ran again in each pass: TensorFlow drops what it kept of a part."""
     for loop in facts.meta.get("inputs") or []:
         stages = loop["stages"]  # the last first
-        cache = next((place for place, stage in enumerate(stages) if stage["kind"].startswith("Cache")), None)
+        cache = cache_at(stages)
         if cache is None or loop["iterators"] < 2 or loop["site"] is None:
             continue
         if any(node.token in stage["tokens"] for stage in stages[cache + 1 :]):

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.reading.nodes import tail
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("single-elements",)
@@ -105,7 +106,7 @@ def _pieces(facts: Facts, file: str, call: ast.Call, size: int) -> str:
     number = pastes.text_of(facts, file, batches[0].args[0])
     specs = f"{tf}.nest.map_structure(lambda one: {tf}.TensorSpec([None, *one.shape], one.dtype), "
     pieces: dict[ast.expr, str] = {
-        given: f"lambda: in_batches({made}, {number})", _behind(batches[0]): "",
+        given: f"lambda: in_batches({made}, {number})", tail(batches[0]): "",
     }  # fmt: skip
     if signature is not None:
         pieces[signature] = f"{specs}{pastes.text_of(facts, file, signature)})"
@@ -127,12 +128,3 @@ def _shapes(node: ast.expr) -> list[ast.List | ast.Tuple]:
         return [node]
     found = [_shapes(one) for one in parts]
     return [one for each in found for one in each] if all(found) else []
-
-
-def _behind(call: ast.Call) -> ast.expr:
-    """`.batch(n)` alone, as a place in the text."""
-    assert isinstance(call.func, ast.Attribute)
-    place, value = ast.Name("batch", ast.Load()), call.func.value
-    place.lineno, place.col_offset = value.end_lineno or call.lineno, value.end_col_offset or 0
-    place.end_lineno, place.end_col_offset = call.end_lineno, call.end_col_offset
-    return place

@@ -346,14 +346,7 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit 
     if "[" in name and found is not None and not _begins(facts.tree(function.file), name):
         return _kept(facts, function, found, write)
     if change is not None and len(change[1]) == 1 and _is_variable(facts, function, write, name):
-        return [
-            Edit(
-                str(function.file),
-                write.line,
-                write.line,
-                (f"{pastes.indent(facts, function.file, write.line)}{inside}",),
-            )
-        ]
+        return [Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",))]
     of_object = _attribute(facts, function, write, inside) if "." in name else []
     if of_object and None not in of_object:
         return of_object

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.rules.ran_out import steps_of_keras
+from pyfunc_debug.doctor.rules.ran_out import files_of_keras
 from pyfunc_debug.doctor.shuffled_flows import FLOWS
 from pyfunc_debug.records import Finding
 
@@ -27,7 +27,7 @@ _DEPTH = 12
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line that asks the model."""
-    for file in dict.fromkeys(file for file, _ in steps_of_keras(facts)[0]):
+    for file in files_of_keras(facts):
         tree = facts.tree(file)
         calls = [
             one for one in pastes.walk(tree, ast.Call)
@@ -62,21 +62,14 @@ def _finding(facts: Facts, file: str, call: ast.Call, line: int, scale: str) -> 
     )  # fmt: skip
 
 
-def _made(tree: ast.AST | None, name: str) -> list[ast.expr]:
-    return [
-        one.value for one in pastes.walk(tree, ast.Assign)
-        if [ast.unparse(target) for target in one.targets] == [name]
-    ]  # fmt: skip
-
-
 def _of_pipeline(facts: Facts, file: str, given: ast.expr) -> tuple[int, str] | None:
     """The line that scales what `fit` is given of a generator or a dataset, and how: ` / 255`, ` * (1 / 255)`."""
     tree, own = facts.tree(file), pastes.source(facts, file)
-    made = _made(tree, given.id) if isinstance(given, ast.Name) else [given]
+    made = pastes.assigned(tree, given.id) if isinstance(given, ast.Name) else [given]
     for value in made:
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in FLOWS:
             maker = value.func.value
-            makers = _made(tree, maker.id) if isinstance(maker, ast.Name) else [maker]
+            makers = pastes.assigned(tree, maker.id) if isinstance(maker, ast.Name) else [maker]
             if len(makers) != 1 or not isinstance(makers[0], ast.Call):
                 return None
             said = {one.arg: one.value for one in makers[0].keywords}
@@ -123,7 +116,7 @@ def _raw_image(tree: ast.AST | None, given: ast.expr) -> bool:
         if names & changed:
             return False
         asked |= names
-        todo += [made for name in sorted(names) for made in _made(tree, name)]
+        todo += [made for name in sorted(names) for made in pastes.assigned(tree, name)]
     return read and not todo
 
 

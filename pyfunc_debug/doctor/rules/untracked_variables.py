@@ -19,11 +19,9 @@ _KEYWORDS = {"initial_value": "", "trainable": "trainable=", "dtype": "dtype=", 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a class of a program whose model was trained."""
-    numbers = [one.id for one in facts.functions.values() if one.name.startswith("TensorFlowTrainer.")]  # of Keras 3
     files = dict.fromkeys(
-        file for number in numbers for file, line in pastes.run_sites(facts, number)
-        if pastes.call_at(facts, file, line, "fit") is not None
-    )  # fmt: skip
+        file for file, line in pastes.keras_sites(facts) if pastes.call_at(facts, file, line, "fit") is not None
+    )
     for file in files:
         tree, tf = facts.tree(file), pastes.module(facts, file, "tensorflow")
         called = {pastes.last_name(one.func) for one in pastes.walk(tree, ast.Call)}

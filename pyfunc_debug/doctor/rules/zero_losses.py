@@ -18,10 +18,7 @@ _TELLS = ("update_state", "compute_metrics", "update_metrics", "result", "Mean")
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a step of a class, in a file that trains with Keras 3."""
-    numbers = [one.id for one in facts.functions.values() if one.name.startswith("TensorFlowTrainer.")]
-    ran = [
-        (file, _ways(facts, file, line)) for number in numbers for file, line in pastes.run_sites(facts, number)
-    ]  # fmt: skip
+    ran = [(file, _ways(facts, file, line)) for file, line in pastes.keras_sites(facts)]
     for file in dict.fromkeys(file for file, ways in ran if ways):
         tree = facts.tree(file)
         called = {pastes.last_name(one.func): one for one in pastes.walk(tree, ast.Call)}
@@ -42,8 +39,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _ways(facts: Facts, file: str, line: int) -> set[str]:
     """What a line asks of a model: `fit` with validation data evaluates, too."""
-    ways = {one for one in _STEPS.values() if pastes.call_at(facts, file, line, one) is not None}
-    fit = pastes.call_at(facts, file, line, "fit")
+    calls = {one: pastes.call_at(facts, file, line, one) for one in _STEPS.values()}
+    ways, fit = {one for one, call in calls.items() if call is not None}, calls["fit"]
     if fit is not None and any(str(one.arg).startswith("validation_") for one in fit.keywords):
         ways.add("evaluate")
     return ways

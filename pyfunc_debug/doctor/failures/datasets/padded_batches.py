@@ -238,9 +238,8 @@ def _larger(situation: Situation) -> Explanation | None:
         "never cuts. None in the place of a size pads to the longest of each batch."
     )
     advice = "Write None for that size, or cut the elements in a map before (x[:n])."
-    sizes = [asked] if isinstance(asked, (ast.List, ast.Tuple)) else []
-    edit = None
-    if sizes and len(asked.elts) == 1 and isinstance(asked.elts[0], ast.Constant):  # type: ignore[attr-defined]
+    sizes, edit = asked.elts if isinstance(asked, (ast.List, ast.Tuple)) else [], None
+    if len(sizes) == 1 and isinstance(sizes[0], ast.Constant):
         edit = edit_of(file, spot.source.replaced({asked: "[None]"}))
     return Explanation(RULE, file, call.lineno, cause, edit, "" if edit else advice)
 

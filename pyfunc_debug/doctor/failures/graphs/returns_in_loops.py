@@ -24,10 +24,10 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a traced function returns from within a loop of the graph."""
     spot = situation.last
     function = spot.function if spot is not None else None
-    if spot is None or _SAID not in situation.message or not isinstance(function, (ast.FunctionDef, ast.Lambda)):
+    if spot is None or _SAID not in situation.message or not isinstance(function, ast.FunctionDef):
         return None
     loop = spot.source.statement(spot.line)
-    if not isinstance(loop, (ast.For, ast.While)) or not isinstance(function, ast.FunctionDef):
+    if not isinstance(loop, (ast.For, ast.While)):
         return None
     returns = list(_returns(loop.body))
     if not returns:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of, root_is, symbolic_parts
@@ -58,7 +57,7 @@ def _stateless(spot: Spot, seed: ast.Call, draws: list[ast.Call]) -> Edit | None
         or not set(names) <= _STATELESS
         or not isinstance(statement, ast.Expr)
         or statement.value is not seed
-        or any(argument(one, 99, "seed") is not None for one in draws)
+        or any(word.arg == "seed" for one in draws for word in one.keywords)
         or any(_repeated(spot, one) for one in draws)
     ):
         return None

@@ -54,7 +54,8 @@ def _window(spot: Spot, found: list[ast.Subscript]) -> Explanation | None:
     windows = [one for one in calls(source.tree) if getattr(one.func, "attr", "") == "window" and one.args]
     maps = [
         one for one in calls(source.tree)
-        if getattr(one.func, "attr", "") == "map" and one.args and _maps(one.args[0], spot)
+        if getattr(one.func, "attr", "") == "map" and one.args
+        and wrapping.is_function(one.args[0], spot.function, spot, spot)
     ]  # fmt: skip
     if len(windows) != 1 or len(maps) != 1 or any(dotted(one.value) != name for one in found):
         return None
@@ -69,13 +70,6 @@ def _window(spot: Spot, found: list[ast.Subscript]) -> Explanation | None:
     each = "window" if name != "window" else "each"  # AutoGraph cannot tell two lambdas of one name in a line apart
     new = f"{source.text(owner)}.flat_map(lambda {each}: {each}.batch({source.text(size)}))"
     return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, owner, new))
-
-
-def _maps(given: ast.expr, spot: Spot) -> bool:
-    """Whether a map is given the function that failed."""
-    if isinstance(given, ast.Lambda):
-        return given.lineno <= spot.line <= (given.end_lineno or given.lineno)
-    return dotted(given) == getattr(spot.function, "name", None)
 
 
 def _element(text: str, index: ast.expr, spot: Spot) -> str | None:

@@ -99,13 +99,7 @@ def _of_arrays(spot: Spot, node: ast.expr, weights: dict[Any, Any], labels: ast.
             for one, part in zip(labels.keys, labels.values)
             if isinstance(one, ast.Constant)
         }
-    each = (
-        list(value.values())
-        if isinstance(value, dict)
-        else list(value)
-        if isinstance(value, (list, tuple))
-        else [value]
-    )
+    each = _parts(value)
     forms = {_form(one) for one in each}
     if len(forms) != 1 or None in forms:
         return ""
@@ -126,6 +120,7 @@ def _of_arrays(spot: Spot, node: ast.expr, weights: dict[Any, Any], labels: ast.
 
 
 def _parts(value: Any) -> list[Any]:
+    """What a dict or a list holds; the one value that stands alone."""
     if isinstance(value, dict):
         return list(value.values())
     return list(value) if isinstance(value, (list, tuple)) else [value]
@@ -150,13 +145,7 @@ def _mapped(
     parts = spec[1] if isinstance(spec, tuple) and len(spec) == 2 else None
     if parts is None or sorted(map(str, weights)) != sorted(map(str, range(len(weights)))):
         return None
-    each = (
-        list(parts.values())
-        if isinstance(parts, dict)
-        else list(parts)
-        if isinstance(parts, (tuple, list))
-        else [parts]
-    )
+    each = _parts(parts)
     ranks = {getattr(one.shape, "rank", None) for one in each}
     hot = {one.shape[-1] == len(weights) > 1 for one in each if one.shape.rank and one.shape.rank > 1}
     if len(ranks) != 1 or None in ranks or len(hot) > 1:

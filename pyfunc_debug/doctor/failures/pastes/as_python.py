@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.pastes.texts_of_ops import values_of_texts
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import tail
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, indent_of, names, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import (
@@ -129,7 +130,7 @@ def as_python(situation: Situation, traced: int | None = None) -> wrapping.Wrap 
         f"{blanks}    spec = {tf}.data.Dataset.from_tensors(next({rows}())).element_spec",
         *relaxed,
         f"{blanks}    return {tf}.data.Dataset.from_generator({rows}, output_signature=spec)",
-        *source.spliced({_tail(one): f".apply({name})" for _, one in alike}, first, last),
+        *source.spliced({tail(one): f".apply({name})" for _, one in alike}, first, last),
     )
     return wrapping.Wrap(Edit(outer.file, first, last, pasted), True)
 
@@ -238,12 +239,3 @@ def _alike(source: Source, statement: ast.stmt, given: ast.expr) -> list[tuple[a
         if isinstance(given, ast.Lambda):
             break
     return found
-
-
-def _tail(call: ast.Call) -> ast.expr:
-    """`.map(encode, num_parallel_calls=2)` of a call, as a place in the text."""
-    assert isinstance(call.func, ast.Attribute)
-    before, place = call.func.value, ast.Name("tail", ast.Load())
-    place.lineno, place.col_offset = before.end_lineno or before.lineno, before.end_col_offset or 0
-    place.end_lineno, place.end_col_offset = call.end_lineno, call.end_col_offset
-    return place

@@ -79,12 +79,13 @@ def dataset_call(situation: Situation, index: int) -> tuple[Spot, ast.Call, ast.
                 "reduce",
             ):
                 for given in (*one.args, *(keyword.value for keyword in one.keywords)):
-                    if _is_function(given, function, spot, outer):
+                    if is_function(given, function, spot, outer):
                         return outer, one, given
     return None
 
 
-def _is_function(given: ast.expr, function: Function | None, spot: Spot, outer: Spot) -> bool:
+def is_function(given: ast.expr, function: Function | None, spot: Spot, outer: Spot) -> bool:
+    """Whether a call of the frame around is given the function of a frame: a lambda by its lines, others by name."""
     if isinstance(given, ast.Lambda):
         return outer.file == spot.file and given.lineno <= spot.line <= (given.end_lineno or given.lineno)
     name = getattr(function, "name", None)

@@ -72,6 +72,15 @@ class Node:
         return found[0] if len(found) == 1 else None
 
 
+def tail(call: ast.Call) -> ast.expr:
+    """`.map(encode, num_parallel_calls=2)` of a call, as a place in the text."""
+    assert isinstance(call.func, ast.Attribute)
+    before, place = call.func.value, ast.Name("tail", ast.Load())
+    place.lineno, place.col_offset = before.end_lineno or before.lineno, before.end_col_offset or 0
+    place.end_lineno, place.end_col_offset = call.end_lineno, call.end_col_offset
+    return place
+
+
 def argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
     """An argument of a call by position or name."""
     for keyword in call.keywords:
