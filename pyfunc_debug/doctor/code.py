@@ -35,7 +35,15 @@ _UNSEEDED = re.compile(
     r"(?:(?:np|numpy)\.random\.(?:default_rng|RandomState)|random\.(?:Random|SystemRandom))\(\)$"
     r"|tf\.(?:random\.(?!stateless|experimental|set_seed|Generator|get_)|image\.random_|nn\.dropout|keras\.random\.)"
 )
-_MAKERS = ("default_rng", "RandomState", "Random", "Generator", "from_seed")
+_MAKERS = {
+    *(f"{numpy}.random.{name}" for numpy in ("np", "numpy") for name in ("default_rng", "RandomState", "Generator")),
+    "default_rng",
+    "RandomState",
+    "random.Random",
+    "random.SystemRandom",
+}
+_OF_TENSORFLOW = re.compile(r"(?:\w+\.)*random\.(?:experimental\.)?(?:Generator(?:\.from_\w+)?|get_global_generator)$")
+"""Generators that keep their state in a variable: a draw at trace is an operation, which runs with each call."""
 _GENERATORS = {"default_rng", "RandomState", "Generator", "SeedSequence", "Random", "SystemRandom", "seed"}
 
 
@@ -43,7 +51,8 @@ _GENERATORS = {"default_rng", "RandomState", "Generator", "SeedSequence", "Rando
 class Write:
     """A statement that changes something: at a line, the name it begins with, its text, and all that it changes.
 
-    A draw of random numbers has the name of what it calls, too, as its module has it: "random.randint".
+    A draw of random numbers has the name of what it calls, too, as its module has it: "random.randint", and whether
+    it is a draw of TensorFlow's, which runs with each call of a graph.
     """
 
     line: int
@@ -51,6 +60,15 @@ class Write:
     text: str
     target: str = ""
     called: str = ""
+    in_graph: bool = False
+
+
+@dataclass(frozen=True)
+class _Generator:
+    """A generator of random numbers that a file makes."""
+
+    seeded: bool
+    tensorflow: bool
 
 
 def parameters(function: Definition) -> list[str]:
@@ -92,7 +110,7 @@ def all_nodes(tree: ast.AST) -> list[ast.AST]:
 _nodes: weakref.WeakKeyDictionary[ast.AST, list[ast.AST]] = weakref.WeakKeyDictionary()
 
 
-def own_nodes(function: Definition | ast.Module) -> Iterator[ast.AST]:
+def own_nodes(function: Definition | ast.Module | ast.ClassDef) -> Iterator[ast.AST]:
     """Nodes of a function's or file's body in the order of the source, without those of functions defined in it."""
     todo: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
     while todo:
@@ -219,8 +237,9 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
       function: Where to look, and in methods of its object that it calls; functions defined inside of it are left out.
       tree: The file that it is in, for generators that are made elsewhere: `rng = np.random.default_rng(1)`.
     """
-    made = _generators(tree) - local_names(function) if tree is not None else set()
-    own = _variables(function)
+    own, local = _variables(function), local_names(function)
+    every = _generators(tree) if tree is not None else {}
+    made = {name: one for name, one in every.items() if name not in local}
     holder = _class_of(function, tree)
     attributes = _held_generators(holder, tree) if holder is not None else {}
     shared = _shared_names(function, tree)
@@ -234,20 +253,26 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
             name = ast.unparse(node.func)
             head, _, last = name.rpartition(".")
             head = shared.get(head, head)
-            if head in attributes or (
-                root(node.func) not in own and ((head in SHARED and last not in _GENERATORS) or head in made)
-            ):
-                found.append(Write(node.lineno, head, ast.unparse(node), called=f"{head}.{last}"))
+            generator = attributes.get(head) or (made.get(head) if root(node.func) not in own else None)
+            if generator is not None or (root(node.func) not in own and head in SHARED and last not in _GENERATORS):
+                in_graph = generator is not None and generator.tensorflow
+                found.append(Write(node.lineno, head, ast.unparse(node), called=f"{head}.{last}", in_graph=in_graph))
             method = _method(holder, last) if holder is not None and head == "self" else None
             if method is not None and method is not function:
                 found += global_random(method, None if tree is None else tree)
     return found
 
 
-def _shared_names(function: Definition, tree: ast.AST | None) -> dict[str, str]:
+def python_random(function: Definition, tree: ast.AST | None = None) -> list[Write]:
+    """Of `global_random`, Python's own draws: those of a `tf.random.Generator` run with each call of a graph."""
+    return [one for one in global_random(function, tree) if not one.in_graph]
+
+
+def _shared_names(function: Definition | ast.ClassDef | None, tree: ast.AST | None) -> dict[str, str]:
     """What a file calls the modules that draw, and their functions: `{"rd": "random", "randint": "random.randint"}`."""
     found: dict[str, str] = {}
-    for one in (*own_nodes(function), *(all_nodes(tree) if tree is not None else ())):
+    inside = own_nodes(function) if function is not None else ()
+    for one in (*inside, *(all_nodes(tree) if tree is not None else ())):
         if isinstance(one, ast.Import):
             for name in one.names:
                 if name.asname and name.name == "numpy":
@@ -269,20 +294,22 @@ def _method(holder: ast.ClassDef, name: str) -> ast.FunctionDef | None:
     return next((one for one in holder.body if isinstance(one, ast.FunctionDef) and one.name == name), None)
 
 
-def _held_generators(holder: ast.ClassDef, tree: ast.AST | None) -> dict[str, bool]:
-    """Attributes of a class's objects that hold generators of random numbers, and whether these have a seed."""
-    found: dict[str, bool] = {}
-    seeded, every = (_generators(tree, True), _generators(tree)) if tree is not None else (set(), set())
+def _held_generators(holder: ast.ClassDef, tree: ast.AST | None) -> dict[str, _Generator]:
+    """Attributes of a class's objects that hold generators of random numbers."""
+    found: dict[str, _Generator] = {}
+    every = _generators(tree) if tree is not None else {}
+    shared = _shared_names(holder, tree)
     for one in ast.walk(holder):
         target = one.targets[0] if isinstance(one, ast.Assign) else None
         if not isinstance(one, ast.Assign) or not isinstance(target, ast.Attribute) or root(target) != "self":
             continue
         values = [one.value, *(given(holder, tree, one.value.id) if isinstance(one.value, ast.Name) else ())]
         for value in values:
-            if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in _MAKERS:
-                found[ast.unparse(target)] = bool(value.args)
-            elif isinstance(value, ast.Name) and value is not one.value and value.id in every:
-                found[ast.unparse(target)] = value.id in seeded
+            made = _generator(value, shared)
+            if made is None and isinstance(value, ast.Name) and value is not one.value:
+                made = every.get(value.id)
+            if made is not None:
+                found[ast.unparse(target)] = made
     return found
 
 
@@ -312,21 +339,33 @@ def _variables(function: Definition) -> set[str]:
     return local_names(function) - imported
 
 
-def _generators(tree: ast.AST, seeded: bool = False) -> set[str]:
-    """Names that a file gives to generators of random numbers; with `seeded`, to those with a seed."""
-    found: set[str] = set()
+def _generators(tree: ast.AST) -> dict[str, _Generator]:
+    """Names that a file gives to generators of random numbers."""
+    found: dict[str, _Generator] = {}
+    shared = _shared_names(None, tree)
     for node in all_nodes(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            last = ast.unparse(node.value.func).rpartition(".")[2]
-            if last in _MAKERS and (node.value.args or not seeded):
-                found.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        made = _generator(node.value, shared) if isinstance(node, ast.Assign) else None
+        if isinstance(node, ast.Assign) and made is not None:
+            found.update({target.id: made for target in node.targets if isinstance(target, ast.Name)})
     return found
+
+
+def _generator(value: ast.expr, shared: dict[str, str]) -> _Generator | None:
+    """The generator that an expression makes: NumPy's, Python's or TensorFlow's, not a user's class of such a name."""
+    if not isinstance(value, ast.Call):
+        return None
+    name, seeded = ast.unparse(value.func), bool(value.args or value.keywords)
+    head, _, last = name.rpartition(".")
+    if (shared.get(name) or f"{shared.get(head, head)}.{last}".lstrip(".")) in _MAKERS:
+        return _Generator(seeded, tensorflow=False)
+    return _Generator(seeded, tensorflow=True) if _OF_TENSORFLOW.match(name) else None
 
 
 def has_seed(tree: ast.AST, name: str) -> bool:
     """Whether a generator of a file, by its name or as an attribute of `self`, is made with a seed."""
     holders = (one for one in all_nodes(tree) if isinstance(one, ast.ClassDef)) if name.startswith("self.") else ()
-    return name in _generators(tree, seeded=True) or any(_held_generators(one, tree).get(name) for one in holders)
+    found = [_generators(tree).get(name), *(_held_generators(one, tree).get(name) for one in holders)]
+    return any(one is not None and one.seeded for one in found)
 
 
 def outside(function: Definition, tree: ast.AST, depth: int = 3) -> set[str]:

@@ -49,7 +49,7 @@ def drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], tr
 
 def draws_of(function: Definition, tree: ast.AST | None, depth: int = 2) -> list[code.Write]:
     """The draws of a function and of those of its file that it calls, one a line, in the order of the lines."""
-    found = {one.line: one for one in reversed(code.global_random(function, tree))}
+    found = {one.line: one for one in reversed(code.python_random(function, tree))}
     known = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)] if tree is not None and depth else []
     for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call)):
         name = ast.unparse(call.func)

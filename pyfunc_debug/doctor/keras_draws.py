@@ -28,7 +28,7 @@ def drawn(facts: Facts, file: str, owner: str, function: ast.FunctionDef, steps:
       function: The function.
       steps: How often Keras ran its graph.
     """
-    found = {one.line: one for one in reversed(code.global_random(function, facts.tree(file)))}
+    found = {one.line: one for one in reversed(code.python_random(function, facts.tree(file)))}
     if not found:
         return
     lines = sorted(found)

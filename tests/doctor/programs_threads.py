@@ -1799,3 +1799,40 @@ def a_row_less_its_mean():
         return x - bias + tf.reduce_mean(x)
 
     centered(tf.ones([8, 3]), tf.ones([3]))
+
+
+@near("trace-only")
+def draws_of_tensorflows_generator_in_maps():
+    noise = tf.random.Generator.from_seed(9)
+    kept = tf.random.get_global_generator()
+
+    class Jitter:
+        def __init__(self):
+            self.random = tf.random.Generator.from_non_deterministic_state()
+
+        def __call__(self, x):
+            return x + self.random.normal(())
+
+    def scaled(x):
+        return x * noise.uniform((), 0.9, 1.1)
+
+    ds = tf.data.Dataset.range(4).map(lambda x: tf.cast(x, tf.float32) * kept.uniform((), 0.9, 1.1))
+    ds = ds.map(scaled).map(Jitter())
+    for _ in range(2):
+        list(ds)
+
+
+@near("trace-only")
+def a_users_class_whose_name_is_generator():
+    class Generator(tf.Module):
+        def sample(self, x):
+            return x + tf.random.normal(())
+
+    net = Generator()
+
+    @tf.function
+    def step(x):
+        return net.sample(x)
+
+    for _ in range(5):
+        step(tf.constant(1.0))
