@@ -121,6 +121,8 @@ def stack_of_main():
         frame = frame.f_back
 
 
+# An interrupt that falls into a callback of the garbage collector or a finalizer is lost there: the next one ends it.
+@pytest.mark.filterwarnings("ignore:(?s).*KeyboardInterrupt:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("program", "paste"),
     [
