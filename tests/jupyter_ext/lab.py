@@ -98,6 +98,7 @@ class Server:
             "--ServerApp.terminals_enabled=False", "--ServerApp.jpserver_extensions={'jupyter_lsp': False}",
         ]  # fmt: skip
         self._log = open(home / "server.log", "w")
+        self.log = home / "server.log"
         self._process = subprocess.Popen(
             command, env=environment, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -186,8 +187,12 @@ def close_browser() -> None:
 class Notebook:
     """A notebook that is open in a page."""
 
+    last: Notebook | None = None
+    """The one that was opened last in this process: a test that fails says how it stands."""
+
     def __init__(self, page: Any, server: Server, name: str) -> None:
-        self.page = page
+        self.page, self._server = page, server
+        Notebook.last = self
         self._counts: dict[int, Any] = {}  # the number each cell had before its last run
         where = (
             f"lab/workspaces/t{time.monotonic_ns()}/tree/{name}?reset" if server.app == "lab" else f"notebooks/{name}"
@@ -263,3 +268,18 @@ class Notebook:
     def shot(self, name: str) -> None:
         """Keeps a screenshot for people."""
         shoot(self.page, name)
+
+    def state(self) -> str:
+        """How the kernel, the cells and the page stand, and what the server said last: for a test that fails."""
+        told = self.page.wait_for_function(  # which ends, where the page does not answer
+            f"() => {{ const k = {_KERNEL}; return {{ url: location.href, kernel: k && [k.connectionStatus, k.status],"
+            " dialogs: [...document.querySelectorAll('.jp-Dialog')].map((one) => one.innerText),"
+            f" cells: {_CELLS}.map((cell) => ({{ attached: cell.isAttached, count: cell.model.executionCount,"
+            " state: cell.model.executionState, outputs: JSON.stringify(cell.model.outputs?.toJSON()).slice(0, 600),"
+            " shown: cell.node.innerText.slice(-600) })) }; }",
+            timeout=10_000,
+        ).json_value()
+        lines = [f"{name}: {value}" for name, value in told.items() if name != "cells"]
+        lines += [f"cell {place}: {json.dumps(cell)}" for place, cell in enumerate(told["cells"])]
+        log = self._server.log.read_text() if self._server.log.exists() else ""
+        return "\n".join([*lines, f"page errors: {self.page.errors}", log[-2000:]])
