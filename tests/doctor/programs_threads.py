@@ -1836,3 +1836,86 @@ def a_users_class_whose_name_is_generator():
 
     for _ in range(5):
         step(tf.constant(1.0))
+
+
+# -- repeated-draws ---------------------------------------------------------------------------------------------------
+
+
+@triggers(
+    "repeated-draws", says="tf.image.stateless_random_flip_left_right(image, seed=rng.make_seeds(1)[:, 0])", pastes=True
+)
+def a_seed_and_flips_in_each_epoch_of_fit():
+    tf.random.set_seed(42)
+
+    def augment(image, label):
+        image = tf.image.random_flip_left_right(image)
+        return tf.image.random_brightness(image, max_delta=0.2), label
+
+    ds = tf.data.Dataset.from_tensor_slices((tf.ones([6, 4, 4, 1]), tf.ones([6, 1])))
+    ds = ds.map(augment, num_parallel_calls=1)
+    ds = ds.batch(2).prefetch(1)
+    model = keras.Sequential([keras.layers.Input((4, 4, 1)), keras.layers.Flatten(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(ds, epochs=3, verbose=0)
+
+
+@triggers("repeated-draws", says="from_seed(7)", pastes=True)
+def a_seed_and_noise_in_each_epoch_of_a_loop():
+    keras.utils.set_random_seed(7)
+    ds = tf.data.Dataset.range(4).map(lambda x: tf.cast(x, tf.float32) + tf.random.normal((), stddev=0.1))
+    out = []
+    for _ in range(3):
+        for x in ds.batch(2):
+            out.append(x)  # noqa: PERF402 - as users write
+
+
+@triggers("repeated-draws", says="with its seed=3", pastes=True)
+def an_op_with_a_seed_of_its_own():
+    def noisy(x):
+        return tf.cast(x, tf.float32) + tf.random.uniform((), 0.0, 1.0, seed=3)
+
+    ds = tf.data.Dataset.range(4).map(noisy).batch(2)
+    for _ in range(2):
+        [float(tf.reduce_sum(x)) for x in ds]
+
+
+@near("repeated-draws")
+def noise_without_a_seed():
+    ds = tf.data.Dataset.range(4).map(lambda x: tf.cast(x, tf.float32) + tf.random.normal(()))
+    for _ in range(3):
+        list(ds)
+
+
+@near("repeated-draws")
+def a_seed_and_noise_behind_a_shuffle():
+    tf.random.set_seed(1)
+    ds = tf.data.Dataset.range(4).shuffle(4).map(lambda x: tf.cast(x, tf.float32) + tf.random.normal(()))
+    for _ in range(3):
+        list(ds)
+
+
+@near("repeated-draws")
+def a_seed_and_noise_that_is_repeated():
+    tf.random.set_seed(1)
+    ds = tf.data.Dataset.range(4).map(lambda x: tf.cast(x, tf.float32) + tf.random.normal(())).repeat(3)
+    list(ds)
+
+
+@near("repeated-draws")
+def a_seed_and_one_epoch():
+    tf.random.set_seed(1)
+    ds = tf.data.Dataset.from_tensor_slices((tf.ones([6, 4, 4, 1]), tf.ones([6, 1])))
+    ds = ds.map(lambda x, y: (x + tf.random.normal([4, 4, 1]), y)).batch(2)
+    model = keras.Sequential([keras.layers.Input((4, 4, 1)), keras.layers.Flatten(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(ds, epochs=1, verbose=0)
+
+
+@near("repeated-draws")
+def a_seed_and_another_dataset_that_draws_nothing():
+    tf.random.set_seed(1)
+    train = tf.data.Dataset.range(4).shuffle(4).map(lambda x: tf.cast(x, tf.float32) + tf.random.normal(()))
+    val = tf.data.Dataset.range(4).map(lambda x: tf.cast(x, tf.float32))
+    for _ in range(3):
+        list(train.batch(2))
+        list(val.batch(2))
