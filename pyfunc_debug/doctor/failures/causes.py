@@ -99,6 +99,8 @@ from pyfunc_debug.doctor.failures.models import (
     given_functions,
     keras_batches,
     keras_lengths,
+    keras_names,
+    keras_structures,
     label_ranges,
     layer_outputs,
     layers_in_call,
@@ -247,6 +249,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     other_ranks.explain,
     array_methods.explain,
     item_writes.explain,
+    keras_names.explain,
+    keras_structures.explain,
     item_writes.added,
     landed.at_last,
 )
