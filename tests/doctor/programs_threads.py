@@ -1919,3 +1919,78 @@ def a_seed_and_another_dataset_that_draws_nothing():
     for _ in range(3):
         list(train.batch(2))
         list(val.batch(2))
+
+
+# -- shuffled-results: labels that were never in the dataset ----------------------------------------------------------
+
+
+@triggers("shuffled-results", says='frame_to_dataset(test, "target", shuffle=False)', pastes=True)
+def labels_of_a_table_beside_predictions_of_a_shuffled_dataset():
+    def frame_to_dataset(frame, name, batch_size=8):
+        rest = dict(frame)
+        labels = rest.pop(name)
+        ds = tf.data.Dataset.from_tensor_slices((rest["a"], labels))
+        ds = ds.shuffle(buffer_size=len(labels))
+        return ds.batch(batch_size)
+
+    rows = np.arange(40, dtype=np.float32)
+    train = {"a": rows[:32, None], "target": rows[:32]}
+    test = {"a": rows[32:, None], "target": rows[32:]}
+    train_ds = frame_to_dataset(train, "target")
+    test_ds = frame_to_dataset(test, "target")
+    model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(train_ds, epochs=1, verbose=0)
+    preds = model.predict(test_ds, verbose=0).ravel()
+    y_true = test["target"]
+    np.mean((preds - y_true) ** 2)
+
+
+@triggers(
+    "shuffled-results", says="predict(tf.data.Dataset.from_tensor_slices((x, labels)).batch(8), verbose=0)", pastes=True
+)
+def labels_of_an_array_beside_predictions_of_what_is_trained_on():
+    x = np.random.default_rng(0).random((24, 4)).astype(np.float32)
+    labels = (x.sum(1) > 2).astype(np.int32)
+    train = tf.data.Dataset.from_tensor_slices((x, labels)).shuffle(24).batch(8)
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(2, activation="softmax")])
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.fit(train, epochs=1, verbose=0)
+    pred = np.argmax(model.predict(train, verbose=0), axis=1)
+    (pred == labels).mean()
+
+
+@triggers("shuffled-results", says="predicts does not fit to y_test by position", pastes=True)
+def labels_of_an_array_beside_predictions_of_a_shuffled_test_set():
+    x_test = np.random.default_rng(0).random((24, 4)).astype(np.float32)
+    y_test = (x_test.sum(1) > 2).astype(np.int32)
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(2, activation="softmax")])
+    ds = tf.data.Dataset.from_tensor_slices((x_test, y_test)).shuffle(24).batch(8)
+    pred = model.predict(ds, verbose=0).argmax(1)
+
+    def accuracy_of(one, other):
+        return (one == other).mean()
+
+    accuracy_of(y_test, pred)
+
+
+@near("shuffled-results")
+def predictions_of_a_shuffled_dataset_beside_a_limit():
+    x = np.random.default_rng(0).random((24, 4)).astype(np.float32)
+    limit = 0.5
+    ds = tf.data.Dataset.from_tensor_slices(x).shuffle(24).batch(8)
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    pred = model.predict(ds, verbose=0)
+    np.where(pred - limit > 0, 1, 0)
+
+
+@near("shuffled-results")
+def labels_of_an_array_beside_predictions_in_its_order():
+    x = np.random.default_rng(0).random((24, 4)).astype(np.float32)
+    labels = (x.sum(1) > 2).astype(np.int32)
+    train = tf.data.Dataset.from_tensor_slices((x, labels)).shuffle(24).batch(8)
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(2, activation="softmax")])
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.fit(train, epochs=1, verbose=0)
+    pred = np.argmax(model.predict(x, verbose=0), axis=1)
+    (pred == labels).mean()

@@ -94,7 +94,9 @@ from pyfunc_debug.doctor.failures.graphs import (
 )
 from pyfunc_debug.doctor.failures.models import (
     class_weights,
+    data_axes,
     dict_metrics,
+    fit_arguments,
     fitted_data,
     given_functions,
     keras_batches,
@@ -102,6 +104,7 @@ from pyfunc_debug.doctor.failures.models import (
     keras_names,
     keras_structures,
     label_ranges,
+    label_shapes,
     layer_outputs,
     layers_in_call,
     library_metrics,
@@ -144,6 +147,9 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     class_weights.explain,
     fitted_data.explain,
     label_ranges.explain,
+    label_shapes.explain,
+    data_axes.explain,
+    fit_arguments.explain,
     layers_in_call.without_variables,
     made_in_build.explain,
     leaked_tensor.explain,

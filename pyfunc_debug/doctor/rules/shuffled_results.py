@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes, shuffled_flows
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules.shuffled_splits import kept_order
+from pyfunc_debug.doctor.unshuffled import unshuffled
 from pyfunc_debug.records import Finding
 
 NAMES = ("shuffled-results",)
@@ -17,6 +19,8 @@ _GROWS = {"append", "extend"}
 _MATCHES = ("zip", "accuracy", "confusion", "report", "score", "equal", "DataFrame", "where", "enumerate")
 """What goes by position: names of functions that hold one of these."""
 _PREDICTED = frozenset({0})
+_LABELS = re.compile(r"^y$|^y_|_y$|label|true|target|truth|actual|expected", re.IGNORECASE)
+"""How labels are called."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -38,6 +42,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield _two(facts, fit[0][0][1], fit[0][1][1])
         elif not two and first[0] in (_PREDICTED, frozenset()) and _matched(facts, str(first[1]["site"][0]), first[2]):
             yield from _files(facts, first[1])
+            yield from _of_other_order(facts, first)
     yield from shuffled_flows.check(facts, NAMES[0], _made_of, _side_by_side)
 
 
@@ -62,6 +67,30 @@ def _files(facts: Facts, loop: dict[str, Any]) -> Iterator[Finding]:
             "list of the files",
             fix or "tf.data.Dataset.list_files(pattern, shuffle=False)", file, line, confidence="likely",
         )  # fmt: skip
+
+
+def _of_other_order(facts: Facts, found: tuple[frozenset[int], dict[str, Any], set[str]]) -> Iterator[Finding]:
+    """Predictions for a shuffled dataset beside labels that were never in it: those of a table, or of an array."""
+    parts, loop, names = found
+    file, line = str(loop["site"][0]), int(loop["site"][1])
+    tree, own = facts.tree(file), _collected(facts, file, line)
+    predicted = _made_of(tree, names)
+    labels = {
+        name for sides in _side_by_side(tree) if len(sides) > 1 and any(side & predicted for side in sides)
+        for side in sides for name in side - predicted if _LABELS.search(name)
+    }  # fmt: skip
+    of_dataset = _made_of(tree, {own[2]}) if own is not None else set()
+    place = unshuffled(facts, file, own[2], line) if own is not None and parts == _PREDICTED else None
+    if own is None or place is None or not labels - of_dataset:
+        return
+    name = min(labels - of_dataset)
+    yield Finding(
+        NAMES[0], "error", None, (),
+        f"what {facts.source_line(file, line)} predicts does not fit to {name} by position: {own[2]} is shuffled (line "
+        f"{place[0]}), another order in each pass, and {name} is not",
+        place[1] or "make the dataset that you predict for without shuffle", file, line,
+        evidence=("both are compared, or paired, by their positions",), confidence="likely",
+    )  # fmt: skip
 
 
 def _order(facts: Facts, loop: dict[str, Any]) -> tuple[str, int, str]:

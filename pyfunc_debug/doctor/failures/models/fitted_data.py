@@ -1,4 +1,4 @@
-"""Data that Keras' `fit` does not take: lists of rows, and other iterators than generators, as `zip` gives."""
+"""Data that Keras' `fit` does not take: lists of rows, arrays of texts, and other iterators than generators."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
 RULE = "generator"
 _UNKNOWN = re.compile(r"^Unrecognized data type: ")
 _AMBIGUOUS = re.compile(r"^Data cardinality is ambiguous")
+_TEXTS = re.compile(r"^Invalid dtype: (?:str|object)|^Failed to convert a NumPy array to a Tensor")
 _POSITIONS = {"fit": ("x", "y"), "evaluate": ("x", "y"), "predict": ("x",)}
 _DATA = ("x", "y", "sample_weight", "validation_data")
 _ITERATORS = ("zip", "map", "filter", "chain", "cycle", "islice")
@@ -25,7 +26,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if Keras did not know what it was given."""
     spot, text = situation.last, situation.message
     statement = spot.source.statement(spot.line) if spot is not None else None
-    if spot is None or statement is None or not (_UNKNOWN.search(text) or _AMBIGUOUS.search(text)):
+    if spot is None or statement is None or not any(one.search(text) for one in (_UNKNOWN, _AMBIGUOUS, _TEXTS)):
         return None
     for call in fits(statement):
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -33,6 +34,7 @@ def explain(situation: Situation) -> Explanation | None:
         given |= {str(one.arg): one.value for one in call.keywords if one.arg in _DATA}
         model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
         found = _iterator(given, spot) if _UNKNOWN.search(text) else None
+        found = found or (_texts(given, spot) if _TEXTS.search(text) else None)
         found = found or _lists(given, spot, len(getattr(model, "inputs", None) or ()))
         if found is not None:
             return found
@@ -59,6 +61,36 @@ def _kind(node: ast.expr, spot: Spot) -> str:
     if isinstance(node, ast.Call):
         return dotted(node.func).rpartition(".")[2]
     return type(lookup(node, spot)).__name__
+
+
+def _texts(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
+    """Arrays of texts: numbers that were read as text, and labels by their names."""
+    np, text = alias(spot, "numpy"), spot.source.text
+    for name, node in given.items():
+        value: Any = lookup(node, spot)
+        if getattr(getattr(value, "dtype", None), "kind", "") != "U":
+            continue
+        seen = str(value.flat[0])
+        cause = f"{text(node)} is an array of texts, {value.dtype} ({seen!r}), and Keras takes numbers."
+        if all(map(_is_number, value.flat)):
+            edit = edit_of(spot.file, spot.source.replaced({node: f"{text(node)}.astype('float32')"}))
+        elif name == "y" and value.ndim == 1:
+            cause += " np.unique gives each name a number, in the order of the alphabet."
+            new = f"{np}.unique({text(node)}, return_inverse=True)[1]"
+            edit = edit_of(spot.file, spot.source.replaced({node: new}))
+        else:
+            advice = f"Make numbers of {text(node)} first: keras.layers.StringLookup, or one column for each."
+            return Explanation(RULE, spot.file, node.lineno, cause, None, advice)
+        return Explanation(RULE, spot.file, node.lineno, cause, edit)
+    return None
+
+
+def _is_number(text: object) -> bool:
+    try:
+        float(str(text))
+    except ValueError:
+        return False
+    return True
 
 
 def _lists(given: dict[str, ast.expr], spot: Spot, inputs: int) -> Explanation | None:

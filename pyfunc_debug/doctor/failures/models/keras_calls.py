@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.models.keras_chains import makes_layers
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
-from pyfunc_debug.doctor.failures.reading.nodes import py_call
+from pyfunc_debug.doctor.failures.reading.nodes import argument, py_call
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import (
@@ -185,3 +185,12 @@ def fits(statement: ast.stmt) -> list[ast.Call]:
     """The calls of `fit`, `evaluate` and `predict` in a statement."""
     wanted = ("fit", "evaluate", "predict")
     return [one for one in calls(statement) if isinstance(one.func, ast.Attribute) and one.func.attr in wanted]
+
+
+def compiled(spot: Spot, fit: ast.Call, name: str) -> ast.expr | None:
+    """What the one `compile` of the model that is fitted was given for an argument: "loss", "metrics"."""
+    owner = dotted(fit.func).rpartition(".")[0]
+    every = spot.source.calls_of(frozenset({"compile"}))
+    own = [one for one in every if dotted(one.func).rpartition(".")[0] == owner] or every
+    place = {"optimizer": 0, "loss": 1}.get(name, len(own[-1].args) if own else 0)
+    return argument(own[0], place, name) if len(own) == 1 else None

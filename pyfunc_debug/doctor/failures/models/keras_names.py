@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.models.keras_calls import compiled, fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -52,17 +52,9 @@ def explain(situation: Situation) -> Explanation | None:
 # -- compile
 
 
-def _compiled(spot: Spot, fit: ast.Call, name: str) -> ast.expr | None:
-    """What the one `compile` of the model that is fitted was given for an argument."""
-    owner = dotted(fit.func).rpartition(".")[0]
-    every = spot.source.calls_of(frozenset({"compile"}))
-    own = [one for one in every if dotted(one.func).rpartition(".")[0] == owner] or every
-    return next((one.value for one in own[-1].keywords if one.arg == name), None) if len(own) == 1 else None
-
-
 def _losses(spot: Spot, fit: ast.Call, outputs: Sequence[str]) -> Explanation | None:
     """A dict of losses by other names than the model's."""
-    losses = _compiled(spot, fit, "loss")
+    losses = compiled(spot, fit, "loss")
     keys = _constants(losses) if isinstance(losses, ast.Dict) else None
     if losses is None or not keys:
         return None
@@ -80,7 +72,7 @@ def _losses(spot: Spot, fit: ast.Call, outputs: Sequence[str]) -> Explanation | 
 
 
 def _output_layers(spot: Spot, count: int) -> list[ast.Call]:
-    """The calls that make the layers of the outputs of the file's one functional model of so many outputs."""
+    """The calls that make the layers of the outputs of the file's one functional model with this number of outputs."""
     lists = [
         found for one in spot.source.calls_of(frozenset({"Model"}))
         if isinstance(found := argument(one, 1, "outputs"), (ast.List, ast.Tuple)) and len(found.elts) == count
@@ -103,7 +95,7 @@ def _named(layer: ast.Call) -> bool:
 
 def _metrics(spot: Spot, fit: ast.Call, outputs: Sequence[str], name: str) -> Explanation | None:
     """One flat list of metrics: each output has a list of its own."""
-    metrics, losses = _compiled(spot, fit, name), _compiled(spot, fit, "loss")
+    metrics, losses = compiled(spot, fit, name), compiled(spot, fit, "loss")
     if not isinstance(metrics, (ast.List, ast.Tuple)):
         return None
     text, chosen = spot.source.text(metrics), list(outputs)
@@ -116,8 +108,8 @@ def _metrics(spot: Spot, fit: ast.Call, outputs: Sequence[str], name: str) -> Ex
         chosen = of_classes or chosen
     new = "{" + ", ".join(f'"{one}": {text}' for one in chosen) + "}"
     cause = (
-        f"The model has {len(outputs)} outputs ({_listed(outputs)}), and compile has one list of {name} for all. Keras 3 "
-        "wants them by output."
+        f"The model has {len(outputs)} outputs ({_listed(outputs)}), and compile has one list of {name} for all. "
+        "Keras 3 wants them by output."
     )
     return _told(spot, metrics.lineno, cause, {metrics: new}, "")
 

@@ -115,9 +115,9 @@ def _flat(given: _Given, spec: tuple[Any, ...]) -> Explanation | None:
     x, y = _names("x", given.inputs), _names("y", given.outputs)
     whole = f"lambda {', '.join([*x, *y])}: ({_tuple(x)}, {_tuple(y)})"
     cause = (
-        f"{given.text(given.x)} gives {len(spec)} parts in a row, and the model has {_count(given.inputs, 'input')} and "
-        f"{_count(given.outputs, 'output')}. Keras takes (inputs, outputs): of several, each is a tuple; a third part "
-        "is the weights of the rows."
+        f"{given.text(given.x)} gives {len(spec)} parts in a row, and the model has {_count(given.inputs, 'input')} "
+        f"and {_count(given.outputs, 'output')}. Keras takes (inputs, outputs): of several, each is a tuple; a "
+        "third part is the weights of the rows."
     )
     pieces = {one: f"{given.text(one)}.map({whole})" for one in (given.x, *_validation(given, spec))}
     return given.told(cause, pieces)
@@ -174,7 +174,7 @@ def _one_of_labels(given: _Given, spec: tuple[Any, ...]) -> Explanation | None:
 
 
 def _yields_list(given: _Given, count: int) -> bool:
-    """Whether a generator of the file yields its labels as a list of so many."""
+    """Whether a generator of the file yields its labels as a list of this length."""
     yields = [
         one.value for one in ast.walk(given.spot.source.tree)
         if isinstance(one, ast.Yield) and isinstance(one.value, ast.Tuple) and len(one.value.elts) == 2

@@ -1,0 +1,169 @@
+"""Arrays with one axis less than a model's first layer takes: features, channels, or the batch of a single example."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup, shape_of
+
+RULE = "structure"
+_RANK = re.compile(
+    r"of layer '(\w+?)(?:_\d+)?' is incompatible with the layer: expected (?:min_)?ndim=(\d+), found ndim=(\d+)\."
+    r" Full shape received: \(([^)]*)\)"
+)
+_SHAPE = re.compile(r"Expected shape \(([^)]*)\), but input has incompatible shape \(([^)]*)\)")
+_LAST = {
+    "lstm": "features of a step", "gru": "features of a step", "simple_rnn": "features of a step",
+    "bidirectional": "features of a step", "conv1d": "channels", "conv2d": "channels", "conv3d": "channels",
+    "conv_lstm2d": "channels",
+}  # fmt: skip
+"""Layers that want an axis more, and what their last one is."""
+_CHANNELS = (1, 3, 4)
+_SERIES = ("LSTM", "GRU", "SimpleRNN", "Conv1D")
+"""Layers that take a series."""
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if data has one axis less than a layer takes."""
+    spot, rank, shape = situation.last, _RANK.search(situation.message), _SHAPE.search(situation.message)
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or not (rank or shape):
+        return None
+    if rank is not None and rank[1] in _LAST and (found := _whole_series(spot, _sizes(rank[4]))) is not None:
+        return found
+    for call in fits(statement):
+        given = argument(call, 0, "x")
+        if given is None:
+            continue
+        if shape is not None:
+            wanted, got = _sizes(shape[1]), _sizes(shape[2])
+            return _one_example(spot, call, given, wanted, got)
+        if rank is not None and int(rank[2]) == int(rank[3]) + 1 and rank[1] in _LAST:
+            return _last_axis(spot, call, given, rank[1], _sizes(rank[4]))
+    if rank is not None and int(rank[2]) == int(rank[3]) + 1 and rank[1] in _LAST:
+        return _declared(spot, rank[1], _sizes(rank[4]))
+    return None
+
+
+def _one_example(spot: Spot, call: ast.Call, given: ast.expr, wanted: list[str], got: list[str]) -> Explanation | None:
+    """`predict(image)`: its first axis is taken for the batch."""
+    whole = shape_of(lookup(given, spot))
+    if wanted[1:] != got or dotted(call.func).rpartition(".")[2] != "predict":
+        return None
+    if whole is not None and [str(one) for one in whole] != got:
+        return None
+    text = spot.source.text(given)
+    cause = f"{text} has the shape [{', '.join(got)}]: one example. predict takes a batch of them, "
+    return _told(spot, call, f"{cause}[batch, {', '.join(got)}].", {given: f"{_atom(given, text)}[None]"})
+
+
+def _whole_series(spot: Spot, got: list[str]) -> Explanation | None:
+    """A recurrent layer that gives its last step only, in front of one that takes a whole series."""
+    every = sorted(
+        (one for one in ast.walk(spot.source.tree) if isinstance(one, ast.Call) and _name(one) in _SERIES),
+        key=lambda one: (one.lineno, one.col_offset),
+    )
+    for one, following in itertools.pairwise(every):
+        units = argument(one, 0, "units")
+        size = spot.source.text(units) if units is not None else ""
+        whole = next((word.value for word in one.keywords if word.arg == "return_sequences"), None)
+        if _name(one) == "Conv1D" or spot.source.text(whole or one) == "True" or len(got) != 2:
+            continue
+        if (size.isdigit() and size != got[-1]) or spot.source.function(one.lineno) is not spot.source.function(
+            following.lineno
+        ):
+            continue
+        new = spot.source.with_argument(one, "return_sequences=True")
+        if whole is not None:
+            new = spot.source.text_with(one, {whole: "True"})
+        cause = (
+            f"{_name(one)} (line {one.lineno}) gives its last step only, [batch, {got[-1]}], and the "
+            f"{_name(following)} behind it (line {following.lineno}) takes all steps."
+        )
+        edit = Edit(
+            spot.file, one.lineno, one.end_lineno or one.lineno,
+            spot.source.spliced({one: new}, one.lineno, one.end_lineno or one.lineno),
+        )  # fmt: skip
+        return Explanation(RULE, spot.file, one.lineno, cause, edit)
+    return None
+
+
+def _name(call: ast.Call) -> str:
+    return dotted(call.func).rpartition(".")[2]
+
+
+def _last_axis(spot: Spot, call: ast.Call, given: ast.expr, layer: str, got: list[str]) -> Explanation | None:
+    """An array, or a dataset, without the axis that a layer's weights are for."""
+    value, text = lookup(given, spot), spot.source.text(given)
+    sizes = ", ".join(["batch", *got[1:]])
+    cause = (
+        f"The first layer, {layer}, takes an axis more than {text} has, [{sizes}]: its last one is the {_LAST[layer]}."
+    )
+    if dotted(call.func).endswith("predict") and len(got) == 3 and got[-1].isdigit() and int(got[-1]) in _CHANNELS:
+        return None  # one image, or rows without channels
+    if is_dataset(value):
+        spec: Any = value.element_spec
+        parts = len(spec) if isinstance(spec, tuple) else 1
+        shape = shape_of(spec[0] if isinstance(spec, tuple) else spec)
+        if shape is None or len(shape) != len(got):
+            return None
+        row = ", ".join(["x", "y", "w"][:parts])
+        new = f"{text}.map(lambda {row}: ({row.replace('x', 'x[..., None]', 1)}))"
+        return _told(spot, call, cause, {given: new}) if parts <= 3 else None
+    shape = shape_of(value)
+    if shape is not None and [str(one) for one in shape[1:]] != got[1:]:
+        return None
+    text = f"{_atom(given, text)}.values" if hasattr(value, "iloc") else _atom(given, text)
+    pieces = {given: f"{text}[..., None]"}
+    validation = next((one.value for one in call.keywords if one.arg == "validation_data"), None)
+    if isinstance(validation, ast.Tuple) and validation.elts:
+        first = validation.elts[0]
+        pieces[first] = f"{_atom(first, spot.source.text(first))}[..., None]"
+    return _told(spot, call, cause, pieces)
+
+
+def _declared(spot: Spot, layer: str, got: list[str]) -> Explanation | None:
+    """`Input((10,))` in front of such a layer: an axis of one more, which Keras adds to the data by itself."""
+    shapes = [
+        found for one in spot.source.calls_of(frozenset({"Input", "InputLayer"}))
+        if (found := argument(one, 0, "shape")) is not None
+    ]  # fmt: skip
+    shapes += [
+        word.value for one in ast.walk(spot.source.tree) if isinstance(one, ast.Call)
+        for word in one.keywords if word.arg == "input_shape"
+    ]  # fmt: skip
+    own = [
+        one for one in shapes
+        if isinstance(one, ast.Tuple) and [spot.source.text(part) for part in one.elts] == got[1:]
+    ] or ([one for one in shapes if isinstance(one, ast.Tuple) and len(one.elts) == len(got) - 1])  # fmt: skip
+    if len(own) != 1:
+        return None
+    new = "(" + ", ".join([*(spot.source.text(part) for part in own[0].elts), "1"]) + ")"
+    cause = (
+        f"{layer} takes an axis more than the declared input, [batch, {', '.join(got[1:])}]: its last one is the "
+        f"{_LAST[layer]}, 1 where a row has one number. fit adds such an axis to the data by itself."
+    )
+    edit = edit_of(spot.file, spot.source.replaced({own[0]: new}))
+    return Explanation(RULE, spot.file, own[0].lineno, cause, edit)
+
+
+def _told(spot: Spot, call: ast.Call, cause: str, pieces: dict[ast.expr, str]) -> Explanation:
+    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+    edit = Edit(spot.file, first, last, spot.source.spliced(pieces, first, last))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit)
+
+
+def _sizes(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _atom(node: ast.expr, text: str) -> str:
+    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({text})"
