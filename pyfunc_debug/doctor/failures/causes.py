@@ -18,6 +18,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     batched_images,
     batched_input,
     batches,
+    dropped_rests,
     elements,
     exhausted,
     feature_specs,
@@ -34,6 +35,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     unbatched,
     unknown_length,
     used_iterators,
+    window_tensors,
     windows,
 )
 from pyfunc_debug.doctor.failures.gradients import (
@@ -195,6 +197,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     given_functions.explain,
     given_functions.without_return,
     model_losses.explain,
+    window_tensors.explain,
     windows.explain,
     taken_parts.explain,
     keras_batches.explain,
@@ -209,6 +212,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     text_arguments.explain,
     ragged_rows.explain,
     padded_batches.explain,
+    dropped_rests.explain,
     batches.explain,
     stacked.explain,
     exhausted.explain,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.failures.bodies.results import body_shape
 from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.datasets import has_datasets
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -51,15 +51,7 @@ def _is_flat(call: ast.Call) -> bool:
 
 def _has_datasets(spec: Any) -> bool:
     """Whether an element has datasets for its parts, as those of `window` do; one dataset alone is none of them."""
-    return isinstance(spec, (dict, tuple)) and any(type(one).__name__ == "DatasetSpec" for one in _leaves(spec))
-
-
-def _leaves(spec: Any) -> Iterator[Any]:
-    if isinstance(spec, (dict, tuple)):
-        for one in spec.values() if isinstance(spec, dict) else spec:
-            yield from _leaves(one)
-    else:
-        yield spec
+    return isinstance(spec, (dict, tuple)) and has_datasets(spec)
 
 
 def _function(given: ast.expr, source: Source) -> Function | None:

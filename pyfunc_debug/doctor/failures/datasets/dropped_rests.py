@@ -1,0 +1,128 @@
+"""A last window, or a last inner batch, that is shorter than the others: a batch of them stacks one length only."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading import datasets, evaluation
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.doctor.failures.reading.symbols import calls
+from pyfunc_debug.interception.names.private import dataset_inputs
+
+RULE = "ragged-batch"
+_SAID = re.compile(r"Cannot (?:add tensor to the batch|batch tensors with different shapes)")
+_SHAPES = re.compile(r"shape \[([\d,]*)\].*?shape \[([\d,]*)\]|\[tensor\]: \[([\d,]*)\], \[batch\]: \[([\d,]*)\]")
+_LAST = {"window": 3, "batch": 1}
+"""The methods that leave a rest, and the place of their drop_remainder."""
+_TAKES_APART = ("_UnbatchDataset", "_FlatMapDataset", "_InterleaveDataset", "_ParallelInterleaveDataset")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if what did not fit into a batch is the rest that a window or an inner batch left."""
+    lengths = None if situation.body or not _SAID.search(situation.message) else _lengths(situation.message)
+    if lengths is None:
+        return None
+    rest, whole = lengths
+    every = list(datasets.read_here(situation))
+    for file, source in situation.sources():
+        spot = next((one for one in situation.spots if one.file == file), situation.last)
+        found = _windows(source, spot, every) or _batches(source, spot, every, whole) if spot is not None else []
+        if len(found) != 1:
+            continue
+        call = found[0]
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        what = "window" if method == "window" else "batch of these"
+        cause = (
+            f"the last {what} has {rest} elements, the others {whole}, and a batch stacks one length only. "
+            "drop_remainder leaves out what is shorter."
+        )
+        first, last = call.lineno, call.end_lineno or call.lineno
+        given = next((one.value for one in call.keywords if one.arg == "drop_remainder"), None)
+        if given is None and len(call.args) > _LAST[method]:
+            given = call.args[_LAST[method]]
+        lines = source.spliced({given: "True"}, first, last) if given is not None else with_rest_dropped(call, source)
+        return Explanation(
+            RULE, file, call.func.end_lineno or first, cause, Edit(file, first, last, lines), "", "likely"
+        )
+    return None
+
+
+def is_window(call: ast.Call) -> bool:
+    """Whether it is a call of `window`, with a size."""
+    named = isinstance(call.func, ast.Attribute) and call.func.attr == "window"
+    return named and argument(call, 0, "size") is not None
+
+
+def keeps_rest(call: ast.Call, place: int, spot: Spot) -> bool:
+    """Whether a call of window or batch leaves a shorter last one; no for what only a run can tell."""
+    given = argument(call, place, "drop_remainder")
+    if any(one.arg is None for one in call.keywords) or any(isinstance(one, ast.Starred) for one in call.args):
+        return False
+    return given is None or evaluation.computed(given, spot) is False
+
+
+def with_rest_dropped(call: ast.Call, source: Source) -> tuple[str, ...]:
+    """The lines of a call that says nothing of drop_remainder, where it says so."""
+    first, last = call.lineno, call.end_lineno or call.lineno
+    end = ast.Name("end", ast.Load())
+    end.lineno = end.end_lineno = last
+    end.col_offset, end.end_col_offset = (call.end_col_offset or 1) - 1, call.end_col_offset
+    before = source.lines[last - 1].encode()[: end.col_offset].decode().rstrip()
+    glue = "" if before.endswith("(") else " " if before.endswith(",") else ", "
+    return source.spliced({end: f"{glue}drop_remainder=True)"}, first, last)
+
+
+def _lengths(message: str) -> tuple[int, int] | None:
+    """The lengths of the rest and of the others, where nothing else differs; the rest comes last."""
+    found = _SHAPES.search(message)
+    if found is None:
+        return None
+    two = [[int(size) for size in one.split(",") if size] for one in found.groups() if one is not None]
+    rest, whole = two if found[3] is not None else two[::-1]
+    differs = len(rest) == len(whole) > 0 and rest[1:] == whole[1:] and rest[0] < whole[0]
+    return (rest[0], whole[0]) if differs else None
+
+
+def _named(source: Source, method: str) -> list[ast.Call]:
+    return [one for one in calls(source.tree) if isinstance(one.func, ast.Attribute) and one.func.attr == method]
+
+
+def _windows(source: Source, spot: Spot, every: list[Any]) -> list[ast.Call]:
+    """The windows that leave a rest."""
+    windows = [one for one in every if type(one).__name__ == "_WindowDataset"]
+    if not windows or not all(_of_one_shape(dataset_inputs(one)[0].element_spec) for one in windows):
+        return []
+    return [one for one in calls(source.tree) if is_window(one) and keeps_rest(one, 3, spot)]
+
+
+def _of_one_shape(spec: Any) -> bool:
+    shapes = [getattr(one, "shape", None) for one in datasets.leaves(spec)]
+    return all(one is not None and one.is_fully_defined() for one in shapes)
+
+
+def _batches(source: Source, spot: Spot, every: list[Any], whole: int) -> list[ast.Call]:
+    """The inner one of two batches: `ds.batch(101).map(split).batch(64)`, or that of a flat_map over windows."""
+    found = [one for one in _named(source, "batch") if keeps_rest(one, 1, spot)]
+    windows = any(type(one).__name__ == "_WindowDataset" for one in every)
+    if not windows and not any(map(_is_outer, every)):
+        return []
+    sizes = {one: evaluation.computed(size, spot) for one in found if (size := argument(one, 0, "batch_size"))}
+    fitting = [one for one, size in sizes.items() if size in (whole, whole + 1)]
+    return fitting or [one for one, size in sizes.items() if size is None][:1]
+
+
+def _is_outer(dataset: Any) -> bool:
+    """Whether a batch is made of batches."""
+    return "BatchDataset" in type(dataset).__name__ and any(map(_is_batched, dataset_inputs(dataset)))
+
+
+def _is_batched(dataset: Any) -> bool:
+    name = type(dataset).__name__
+    if name in _TAKES_APART:
+        return False
+    return "BatchDataset" in name or any(map(_is_batched, dataset_inputs(dataset)))

@@ -1,0 +1,55 @@
+"""The datasets that a failed program holds, with those that they are made of, and what their elements are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
+from pyfunc_debug.doctor.failures.reading.source import names
+from pyfunc_debug.doctor.failures.reading.symbols import is_dataset
+from pyfunc_debug.interception.names.private import dataset_inputs
+
+_MOST = 300
+
+
+def held(situation: Situation) -> Iterator[Any]:
+    """Each dataset that the user's variables and the frames of the failure hold, and those that it reads from."""
+    values = [value for spot in situation.spots for known in (spot.variables, spot.module) for value in known.values()]
+    for error in (situation.inner, situation.error):
+        values += [value for one in frames(error.__traceback__) for value in list(one.f_locals.values())]
+    yield from _with_inputs(value for value in values if is_dataset(value))
+
+
+def read_here(situation: Situation) -> Iterator[Any]:
+    """Those that the failing line reads by name, with what these read from; all, where it names none."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    named = [spot.value(name) for name in names(statement)] if spot is not None and statement is not None else []
+    found = [value for value in named if is_dataset(value)]
+    yield from _with_inputs(found) if found else held(situation)
+
+
+def _with_inputs(found: Iterable[Any]) -> Iterator[Any]:
+    waiting: list[Any] = list(found)
+    seen: set[int] = set()
+    while waiting and len(seen) < _MOST:
+        one = waiting.pop()
+        if id(one) not in seen and hasattr(one, "element_spec"):  # the one that failed as it was made has none
+            seen.add(id(one))
+            yield one
+            waiting += dataset_inputs(one)
+
+
+def leaves(spec: Any) -> Iterator[Any]:
+    """The parts of an element_spec that nest no further."""
+    if isinstance(spec, (dict, tuple)):
+        for one in spec.values() if isinstance(spec, dict) else spec:
+            yield from leaves(one)
+    else:
+        yield spec
+
+
+def has_datasets(spec: Any) -> bool:
+    """Whether an element, or a part of it, is a dataset itself."""
+    return any(type(one).__name__ == "DatasetSpec" for one in leaves(spec))
