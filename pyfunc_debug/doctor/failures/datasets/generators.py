@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.failures.datasets import declared_types, generator_calls
+from pyfunc_debug.doctor.failures.models import class_weights
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
@@ -84,7 +85,7 @@ _NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>|co
 
 def without_shapes(situation: Situation) -> Explanation | None:
     """`from_generator(output_types=...)` without `output_shapes`: elements of unknown shape."""
-    if situation.body or not (_NO_SHAPE.search(situation.message) or _of_unknown_rank(situation)):
+    if situation.body or not (_NO_SHAPE.search(situation.message) or of_unknown_rank(situation)):
         return None
     every = [(*one, generator_calls.types_alone(one[2])) for one in generator_calls.calls(situation)]
     found = [(*one[:3], one[3]) for one in every if one[3] is not None]
@@ -123,7 +124,7 @@ def without_shapes(situation: Situation) -> Explanation | None:
 
 def with_open_ranks(situation: Situation) -> Explanation | None:
     """`tf.TensorSpec(shape=None, ...)` in a signature: a part of unknown rank, which Keras cannot take for a batch."""
-    if situation.body or not (_NO_SHAPE.search(situation.message) or _of_unknown_rank(situation)):
+    if situation.body or not (_NO_SHAPE.search(situation.message) or of_unknown_rank(situation)):
         return None
     for file, source, call in generator_calls.calls(situation):
         signature = next((one.value for one in call.keywords if one.arg == "output_signature"), None)
@@ -167,8 +168,10 @@ def _open_shape(spec: ast.expr) -> ast.expr | None:
     return shape if isinstance(shape, ast.Constant) and shape.value is None else None
 
 
-def _of_unknown_rank(situation: Situation) -> bool:
-    """Whether a size of a tensor was asked for whose rank is not known."""
+def of_unknown_rank(situation: Situation) -> bool:
+    """Whether a size of a tensor was asked for whose rank is not known, or Keras asked for it to weigh classes."""
+    if class_weights.asks_rank(situation):
+        return True
     spot = situation.last
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None or "NoneType" not in situation.message:

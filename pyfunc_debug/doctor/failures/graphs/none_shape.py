@@ -60,7 +60,7 @@ def _whole(situation: Situation, spot: Spot, statement: ast.stmt, header: list[a
         part for node in header for call in calls(node) for part in (*call.args, *(k.value for k in call.keywords))
     ]
     for one in given:
-        owner = _tensor_of(one)
+        owner = tensor_of(one)
         value = lookup(owner, spot) if owner is not None else None
         shape = shape_of(value) if is_symbolic(value) and not is_keras(value) else None
         if owner is None or shape is None or None not in shape:
@@ -78,13 +78,13 @@ def _reads(node: ast.AST, spot: Spot) -> Iterator[tuple[ast.Subscript, str, obje
             continue
         function = spot.function
         kept = assignments(function).get(one.value.id) if function and isinstance(one.value, ast.Name) else None
-        owner = _tensor_of(kept if kept is not None else one.value)
+        owner = tensor_of(kept if kept is not None else one.value)
         value = lookup(owner, spot) if owner is not None else None
-        if owner is not None and is_symbolic(value) and shape_of(value) is not None:
+        if owner is not None and is_symbolic(value):
             yield one, spot.source.text(owner), value
 
 
-def _tensor_of(node: ast.expr) -> ast.expr | None:
+def tensor_of(node: ast.expr) -> ast.expr | None:
     """`x` of `x.shape`, `x.shape.as_list()`, `x.get_shape()`, `tf.keras.backend.int_shape(x)`."""
     while (
         isinstance(node, ast.Call)
@@ -102,7 +102,9 @@ def _tensor_of(node: ast.expr) -> ast.expr | None:
 
 
 def _size(read: ast.Subscript, value: object) -> object:
-    shape = shape_of(value) or ()
+    shape = shape_of(value)
+    if shape is None:  # TensorFlow gives None for each size
+        return None
     try:
         index = ast.literal_eval(read.slice)
         return shape[index] if isinstance(index, int) else 0
@@ -160,7 +162,7 @@ def _bound_before(situation: Situation, spot: Spot, statement: ast.stmt, header:
             continue
         if isinstance(target, (ast.Tuple, ast.List)) and any(getattr(part, "id", "") in used for part in target.elts):
             sliced = one.value.slice if isinstance(one.value, ast.Subscript) else None
-            owner = _tensor_of(one.value.value if isinstance(one.value, ast.Subscript) else one.value)
+            owner = tensor_of(one.value.value if isinstance(one.value, ast.Subscript) else one.value)
             value = lookup(owner, spot) if owner is not None else None
             shape = shape_of(value) if is_symbolic(value) else None
             chosen = _sliced(sliced, len(shape)) if shape is not None else None
@@ -211,10 +213,11 @@ def _explanation(
     code = short(spot.source.text(statement).split("\n")[0], 44)
     tf = alias(spot, "tensorflow")
     what = f"a size of {tensor}.shape" if read is None else spot.source.text(read)
+    known = "and the ? is known only when the graph runs"
+    known = known if shape_of(value) is not None else "known only when the graph runs"
     cause = (
-        f"`{code}` ran at trace, where {what} is None: {tensor} is {described(value)}, and the ? is known "
-        "only when the "
-        f"graph runs. {tf}.shape({tensor}) is a tensor that has it then."
+        f"`{code}` ran at trace, where {what} is None: {tensor} is {described(value)}, {known}. {tf}.shape({tensor}) "
+        "is a tensor that has it then."
     )
     return Explanation(RULE, spot.file, spot.line, cause, edit)
 

@@ -18,6 +18,7 @@ RULE = "class-weight"
 _OUTPUTS = re.compile(r"`class_weight` is only supported for Models with a single output")
 _AXES = re.compile(r"`class_weight` not supported for 3\+ dimensional|only 0-dimensional arrays can be converted|"
                    r"only length-1 arrays can be converted|only size-1 arrays can be converted")  # fmt: skip
+_NO_RANK = re.compile(r"not supported between instances of 'NoneType' and 'int'")
 _WORDS = "Give sample_weight instead: for each output an array with the weight of each row's class."
 
 
@@ -51,6 +52,11 @@ def explain(situation: Situation) -> Explanation | None:
         edit = edit_of(spot.file, spot.source.replaced(pieces)) if pieces else None
         return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit is not None else _WORDS)
     return None
+
+
+def asks_rank(situation: Situation) -> bool:
+    """Whether Keras compared the rank of the labels of a dataset, which is not known, to weigh their classes."""
+    return _NO_RANK.search(situation.message) is not None and _weighs(situation.inner)
 
 
 def _weighs(error: BaseException) -> bool:

@@ -11,11 +11,15 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.pastes import learned_shapes
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.reading.datasets import leaves
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.symbols import alias, described, is_dataset, lookup, shape_of
+from pyfunc_debug.interception.names.private import dataset_inputs
 
 RULE = "unknown-shape"
+_MOST = 100
 _SAID = re.compile(
     r"initialize variables must be fully-defined.*Received: shape=\(None,.*for variable path='(?:.*/)?(\w+)/kernel'"
 )
@@ -38,8 +42,29 @@ def explain(situation: Situation) -> Explanation | None:
             "Give all samples one length N that you choose: x.to_tensor(shape=[None, N]) of a ragged x, padded_batch "
             f"with padded_shapes, or {tf}.ensure_shape where they have it already."
         )
+        edit = learned_shapes.shaped(situation) if _stacks(lookup(given, spot)) else None  # type: ignore[arg-type]
+        if edit is not None:
+            cause = cause.replace(": samples of any length", "")
+            cause += " batch() stacks samples of one size: if all have that of the first one, this says it."
+            return Explanation(RULE, spot.file, call.lineno, cause, edit, "", "likely")
         return Explanation(RULE, spot.file, call.lineno, cause, None, advice, "likely")
     return None
+
+
+def _stacks(dataset: Any) -> bool:
+    """Whether a dataset was batched as it is, and nothing before pads or is ragged."""
+    if not is_dataset(dataset):
+        return False
+    stages: list[Any] = []
+    waiting = [dataset]
+    while waiting and len(stages) < _MOST:
+        stages.append(waiting.pop())
+        waiting += dataset_inputs(stages[-1])
+    kinds = {type(one).__name__ for one in stages}
+    ragged = any(hasattr(leaf, "ragged_rank") for one in stages for leaf in leaves(one.element_spec))
+    return (
+        bool(kinds & {"_BatchDataset", "_ParallelBatchDataset"}) and "_PaddedBatchDataset" not in kinds and not ragged
+    )
 
 
 def _of_dataset(given: ast.expr, spot: Spot) -> str | None:

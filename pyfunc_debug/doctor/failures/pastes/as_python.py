@@ -136,7 +136,13 @@ def as_python(situation: Situation, traced: int | None = None) -> wrapping.Wrap 
 
 
 def element_spec(situation: Situation, spot: Spot) -> Any:
-    """What the mapped dataset holds: TensorFlow's own frames know it."""
+    """What the mapped dataset holds."""
+    found = mapped_dataset(situation, spot)
+    return None if found is None else found.element_spec
+
+
+def mapped_dataset(situation: Situation, spot: Spot) -> Any:
+    """The mapped dataset: TensorFlow's own frames know it."""
     found = None
     for error in (situation.inner, situation.error):
         for frame in frames(error.__traceback__):
@@ -145,7 +151,7 @@ def element_spec(situation: Situation, spot: Spot) -> Any:
             given = frame.f_locals.get("input_dataset")
             found = given if is_dataset(given) else found
         if found is not None:
-            return found.element_spec
+            return found
     return None
 
 

@@ -6,14 +6,20 @@ import ast
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models import keras_calls
+from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes.as_python import mapped_dataset
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.datasets import held, leaves
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
-from pyfunc_debug.doctor.failures.reading.source import indent_of
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_batched, is_dataset
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_batched, is_dataset, shape_of
 
 _NAMES = ("shaped", "with_shapes")
 _BATCH = "[None, *s.shape[1:]]"
 """Of what Keras is given: its batches may have any size."""
+_PADDED = ("padded_batch", "ragged_batch", "bucket_by_sequence_length")
+"""They need the rank of the elements."""
+_KEEP_PARTS = ("batch", "shuffle", "prefetch", "repeat", "cache", "take", "skip", "with_options")
 _RANK = "[None] * s.shape.rank"
 
 
@@ -28,20 +34,77 @@ def shaped(situation: Situation) -> Edit | None:
                 size = next((one.value for one in call.keywords if one.arg == "batch_size"), None)
                 return _handed(spot, statement, found, size)
     spot = situation.last  # type: ignore[assignment]
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None:
+        return None
+    mapped = _mapped(situation) or _called(situation)
+    if mapped is not None:
+        return mapped
+    statement = spot.source.statement(spot.line)
     padded = [
-        one for one in calls(statement) if isinstance(one.func, ast.Attribute) and one.func.attr == "padded_batch"
+        one for one in calls(statement) if isinstance(one.func, ast.Attribute) and one.func.attr in _PADDED
     ] if statement is not None else []  # fmt: skip
     if statement is None or len(padded) != 1:
         return None
-    held = [one.f_locals.get("input_dataset") for one in frames(situation.error.__traceback__)]
-    dataset = next((one for one in held if is_dataset(one)), None)
+    inner = [one.f_locals.get("input_dataset") for one in frames(situation.error.__traceback__)]
+    dataset = next((one for one in inner if is_dataset(one)), None)
     func = padded[0].func
     assert isinstance(func, ast.Attribute)
     return None if dataset is None else _defined(spot, statement, {func.value: "{0}.apply({1})"}, dataset, _RANK)
 
 
+def of_ragged_batch(situation: Situation) -> Edit | None:
+    """The dataset of the program's one ragged_batch: without a rank it is made as a plain batch, which fails later."""
+    open_ones = [one for one in held(situation) if is_dataset(one) and _is_open(one)]
+    for file, source in situation.sources():
+        found = [one for one in calls(source.tree) if getattr(one.func, "attr", "") == "ragged_batch"]
+        spot = next((one for one in situation.spots if one.file == file), None)
+        statement = source.statement(found[0].lineno) if len(found) == 1 else None
+        if spot is not None and statement is not None and open_ones and isinstance(found[0].func, ast.Attribute):
+            return _defined(spot, statement, {found[0].func.value: "{0}.apply({1})"}, open_ones[0], _RANK)
+    return None
+
+
+def _mapped(situation: Situation) -> Edit | None:
+    """The dataset whose elements the failing function of a map got, in front of that map."""
+    index = len(situation.spots) - 1
+    found = wrapping.dataset_call(situation, index)
+    if found is None or found[0] is situation.spots[index]:
+        return None
+    outer, call, _ = found
+    statement, dataset = outer.source.statement(call.lineno), mapped_dataset(situation, situation.spots[index])
+    if statement is None or dataset is None or not isinstance(call.func, ast.Attribute) or not _is_open(dataset):
+        return None
+    return _defined(outer, statement, {call.func.value: "{0}.apply({1})"}, dataset, _size(dataset))
+
+
+def _called(situation: Situation) -> Edit | None:
+    """The dataset that a function around the failing line is given: in its call."""
+    for outer in reversed(situation.spots[:-1]):
+        statement = outer.source.statement(outer.line)
+        for call in calls(statement) if statement is not None else ():
+            own = dotted(call.func) in {
+                one.name for one in ast.walk(outer.source.tree) if isinstance(one, ast.FunctionDef)
+            }
+            given = [one for one in call.args if is_dataset(_value(one, outer)) and _is_open(_value(one, outer))]
+            if own and len(given) == 1 and statement is not None:
+                dataset = _value(given[0], outer)
+                return _defined(outer, statement, {given[0]: "{1}({0})"}, dataset, _size(dataset))
+    return None
+
+
+def _is_open(dataset: Any) -> bool:
+    """Whether a part of the elements has no rank."""
+    return any(shape_of(one) is None for one in leaves(dataset.element_spec))
+
+
+def _size(dataset: Any) -> str:
+    return _BATCH if is_batched(dataset) else "s.shape"
+
+
 def _value(node: ast.expr, spot: Spot) -> Any:
+    """A dataset by its name, or that of `ds.batch(4)`, whose elements have the same parts."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEP_PARTS:
+        node = node.func.value
     return spot.value(node.id) if isinstance(node, ast.Name) else None
 
 
