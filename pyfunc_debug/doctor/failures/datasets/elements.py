@@ -6,11 +6,14 @@ import ast
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.failures.datasets import padded_batches
 from pyfunc_debug.doctor.failures.models import keras_calls
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.datasets import leaves
+from pyfunc_debug.doctor.failures.reading.nodes import tail
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, read, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_dataset
 
 RULE = "structure"
 _GENERATOR = re.compile(
@@ -108,23 +111,51 @@ def _one_in_a_tuple(situation: Situation) -> Explanation | None:
 
 
 def _padded(situation: Situation) -> Explanation | None:
-    """`padded_batch` of ragged elements, which it does not take: as tensors, it does."""
-    spot = situation.last
+    """`padded_batch` of ragged or sparse elements, or parts, which it does not take: as tensors, it does."""
+    spot, found = situation.last, padded_batches.given(situation)
     statement = spot.source.statement(spot.line) if spot is not None else None
-    for call in calls(statement) if statement is not None else ():
-        if not isinstance(call.func, ast.Attribute) or call.func.attr != "padded_batch":
-            continue
-        owner = call.func.value
-        value: Any = spot.value(owner.id) if spot is not None and isinstance(owner, ast.Name) else None
-        if spot is None or not is_dataset(value) or not hasattr(value.element_spec, "ragged_rank"):
-            continue
-        tensor = "x.to_tensor()" if value.element_spec.ragged_rank else "x"  # a map takes rank 0 for a tensor
-        text = spot.source.text(owner)
-        placed = spot.source.replaced({owner: f"{text}.map(lambda x: {tensor})"})
-        edit = edit_of(spot.file, placed)
-        cause = (
-            f"the elements of {text} are ragged tensors, and padded_batch pads plain ones only. A map makes tensors of "
-            "them; ragged_batch would keep the batch ragged."
-        )
-        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Map {text} to tensors before.")
-    return None
+    padded = [
+        one for one in (calls(statement) if statement is not None else ())
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "padded_batch"
+    ]  # fmt: skip
+    if spot is None or found is None or len(padded) != 1:
+        return None
+    spec, tf = found[0], alias(spot, "tensorflow")
+    kind = "sparse" if any(type(one).__name__ == "SparseTensorSpec" for one in leaves(spec)) else "ragged"
+    given = [*map(spot.source.text, padded[0].args)]
+    given += [f"{one.arg}={spot.source.text(one.value)}" for one in padded[0].keywords]
+    piece, first, last = tail(padded[0]), padded[0].lineno, padded[0].end_lineno or padded[0].lineno
+    text = f".map({_to_tensors(spec, tf)}).padded_batch({', '.join(given)})"
+    first = padded[0].func.value.end_lineno or first  # type: ignore[attr-defined]
+    edit = Edit(spot.file, first, last, spot.source.spliced({piece: text}, first, last))
+    parts = "have parts that" if isinstance(spec, (tuple, dict)) else "are tensors that"
+    cause = (
+        f"the elements of this dataset {parts} are {kind}, and padded_batch pads plain tensors only. A map makes "
+        "plain ones of them; ragged_batch would keep the batch ragged."
+    )
+    if kind == "sparse":
+        cause = cause.partition("; ragged_batch")[0] + "."
+    return Explanation(RULE, spot.file, first, cause, edit)
+
+
+def _to_tensors(spec: Any, tf: str) -> str:
+    """A lambda that makes plain tensors of the ragged and sparse parts of an element."""
+    if isinstance(spec, tuple) and not hasattr(spec, "dtype"):
+        names = ["x", "y", "w"][: len(spec)] if len(spec) <= 3 else [f"x{place}" for place in range(len(spec))]
+        parts = ", ".join(_to_tensor(one, name, tf) for one, name in zip(spec, names))
+        return f"lambda {', '.join(names)}: ({parts}{',' * (len(spec) == 1)})"
+    return f"lambda x: {_to_tensor(spec, 'x', tf)}"
+
+
+def _to_tensor(spec: Any, text: str, tf: str) -> str:
+    if isinstance(spec, dict):
+        places = {key: text + f"[{key!r}]".replace("'", '"') for key in spec}
+        parts = {key: _to_tensor(one, places[key], tf) for key, one in spec.items()}
+        changed = [f"{key!r}: {new}".replace("'", '"') for key, new in parts.items() if new != places[key]]
+        return f"{{**{text}, {', '.join(changed)}}}" if changed else text
+    if isinstance(spec, tuple) and not hasattr(spec, "dtype"):
+        inside = [_to_tensor(one, f"{text}[{place}]", tf) for place, one in enumerate(spec)]
+        return f"({', '.join(inside)}{',' * (len(inside) == 1)})"
+    if type(spec).__name__ == "SparseTensorSpec":
+        return f"{tf}.sparse.to_dense({text})"
+    return f"{text}.to_tensor()" if getattr(spec, "ragged_rank", 0) else text  # a map takes rank 0 for a tensor

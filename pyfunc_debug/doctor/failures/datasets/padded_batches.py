@@ -40,10 +40,10 @@ def explain(situation: Situation) -> Explanation | None:
     if ranks is not None:
         return _other_rank(situation, int(ranks[1]), int(ranks[3]))
     call = _call(spot)
-    given = _given(situation) if call is not None else None
-    if call is None or given is None:
+    known = given(situation) if call is not None else None
+    if call is None or known is None:
         return None
-    spec, shapes = given
+    spec, shapes = known
     if _VALUES in situation.message:
         return _padding(spot, call, spec)
     nests = _NESTING.search(situation.message) is not None
@@ -64,7 +64,7 @@ def _call(spot: Spot) -> ast.Call | None:
     return here[0] if len(here) == 1 else None
 
 
-def _given(situation: Situation) -> tuple[Any, Any] | None:
+def given(situation: Situation) -> tuple[Any, Any] | None:
     """The dataset's element_spec and the padded_shapes, as TensorFlow's own frame of padded_batch has them."""
     for frame in reversed(frames(situation.inner.__traceback__)):
         known = frame.f_locals
