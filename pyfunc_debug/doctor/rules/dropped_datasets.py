@@ -8,19 +8,21 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.datasets.dropped import METHODS
+from pyfunc_debug.doctor.failures.kept import edited_lines
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding
 
 NAMES = ("dropped-dataset",)
-_METHODS = {"map", "batch", "padded_batch", "ragged_batch", "unbatch", "shuffle", "repeat", "prefetch", "filter",
-            "cache", "take", "skip", "interleave", "flat_map", "with_options"}  # fmt: skip
 _DATASET = re.compile(r"\bDataset\b|\.data\.\w|_dataset_from_directory\(|TFRecordDataset")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a statement."""
+    told = edited_lines(facts)
     for file, statement, name, method in _dropped(facts):
-        yield _finding(facts, file, statement, name, method)
+        if (file, statement.lineno) not in told:
+            yield _finding(facts, file, statement, name, method)
 
 
 def lines(facts: Facts) -> set[tuple[str, int]]:
@@ -40,7 +42,7 @@ def _dropped(facts: Facts) -> Iterator[tuple[str, ast.Expr, str, str]]:
         for statement in pastes.walk(tree, ast.Expr):
             call = statement.value
             method = call.func if isinstance(call, ast.Call) else None
-            owner = method.value if isinstance(method, ast.Attribute) and method.attr in _METHODS else None
+            owner = method.value if isinstance(method, ast.Attribute) and method.attr in METHODS else None
             if statement is shown or not isinstance(owner, ast.Name) or not _ran(facts, file, statement, ran):
                 continue
             if _is_dataset(facts, file, owner):

@@ -14,6 +14,7 @@ NAMES = (
     "body-input",
     "class-weight",
     "cut-gradient",
+    "dropped-dataset",
     "exhausted",
     "generator",
     "input-signature",
