@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.drawn_in_python import in_words
@@ -47,23 +47,29 @@ def drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], tr
     )  # fmt: skip
 
 
-def draws_of(function: Definition, tree: ast.AST | None, depth: int = 2) -> list[code.Write]:
+def draws_of(
+    function: Definition,
+    tree: ast.AST | None,
+    depth: int = 2,
+    of: Callable[[Definition, ast.AST | None], list[code.Write]] = code.python_random,
+) -> list[code.Write]:
     """The draws of a function and of those of its file that it calls, one a line, in the order of the lines."""
-    found = {one.line: one for one in reversed(code.python_random(function, tree))}
+    found = {one.line: one for one in reversed(of(function, tree))}
     known = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)] if tree is not None and depth else []
     for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call)):
         name = ast.unparse(call.func)
         own = [one for one in known if one.name == name.removeprefix("self.") and one is not function]
         own = own or _call_of(tree, name)
         if len(own) == 1:
-            found.update({one.line: one for one in draws_of(own[0], tree, depth - 1)})
+            found.update({one.line: one for one in draws_of(own[0], tree, depth - 1, of)})
     return sorted(found.values(), key=lambda one: one.line)
 
 
 def _call_of(tree: ast.AST | None, name: str) -> list[ast.FunctionDef]:
     """A method of the file's class of which a name is the one object: `call` of a layer, `sample` of a buffer."""
     holder, _, method = name.rpartition(".")
-    return _methods(tree, name, "call") or (_methods(tree, holder, method) if holder else [])
+    own = _methods(tree, name, "call") or _methods(tree, name, "__call__")
+    return own or (_methods(tree, holder, method) if holder else [])
 
 
 def _methods(tree: ast.AST | None, holder: str, method: str) -> list[ast.FunctionDef]:

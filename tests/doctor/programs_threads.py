@@ -1994,3 +1994,152 @@ def labels_of_an_array_beside_predictions_in_its_order():
     model.fit(train, epochs=1, verbose=0)
     pred = np.argmax(model.predict(x, verbose=0), axis=1)
     (pred == labels).mean()
+
+
+# -- untracked-variable: lists of them, and own loops -----------------------------------------------------------------
+
+
+@triggers("untracked-variable", says="self.scales.append(keras.Variable(float(i + 1)))", pastes=True)
+def variables_in_a_list_of_a_layer():
+    class Scales(keras.layers.Layer):
+        def __init__(self, count):
+            super().__init__()
+            self.scales = []
+            for i in range(count):
+                self.scales.append(tf.Variable(float(i + 1)))
+
+        def call(self, x):
+            for scale in self.scales:
+                x = x * scale
+            return x
+
+    model = keras.Sequential([keras.layers.Input((4,)), Scales(3), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(tf.ones([8, 4]), tf.ones([8, 1]), epochs=1, verbose=0)
+
+
+@triggers("untracked-variable", says="the tape does not train it", pastes=True)
+def a_variable_of_a_layer_in_a_loop_of_ones_own():
+    class Scale(keras.layers.Layer):
+        def __init__(self, count):
+            super().__init__()
+            self.scale = tf.Variable(tf.ones([count]))
+
+        def call(self, x):
+            return x * self.scale
+
+    model = keras.Sequential([keras.layers.Input((4,)), Scale(4), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.01)
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x) - y))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    for _ in range(3):
+        step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@near("untracked-variable")
+def a_variable_of_a_module_in_a_loop_of_ones_own():
+    class Scale(tf.Module):
+        def __init__(self, count):
+            super().__init__()
+            self.scale = tf.Variable(tf.ones([count]))
+
+        def __call__(self, x):
+            return x * self.scale
+
+    model = Scale(4)
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x) - y))
+        return tape.gradient(loss, model.trainable_variables)
+
+    for _ in range(3):
+        step(tf.ones([8, 4]), tf.ones([8, 4]))
+
+
+# -- zero-loss in evaluate --------------------------------------------------------------------------------------------
+
+
+@triggers("zero-loss", says="def test_step(self, data):", pastes=True)
+def an_own_metric_that_only_train_step_updates():
+    tracker = keras.metrics.Mean(name="loss")
+
+    class Net(keras.Model):
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                out = self(x, training=True)
+                loss = self.compute_loss(x, y, out)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            tracker.update_state(loss)
+            return {"loss": tracker.result()}
+
+        @property
+        def metrics(self):
+            return [tracker]
+
+    inputs = keras.Input((4,))
+    model = Net(inputs, keras.layers.Dense(1)(inputs))
+    model.compile("sgd", "mse")
+    model.fit(tf.ones([8, 4]), tf.zeros([8, 1]), epochs=1, verbose=0)
+    model.evaluate(tf.ones([8, 4]), tf.zeros([8, 1]), verbose=0)
+
+
+@near("zero-loss")
+def an_own_metric_that_both_steps_update():
+    tracker = keras.metrics.Mean(name="loss")
+
+    class Net(keras.Model):
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            tracker.update_state(loss)
+            return {"loss": tracker.result()}
+
+        def test_step(self, data):
+            x, y = data
+            tracker.update_state(tf.reduce_mean((self(x) - y) ** 2))
+            return {"loss": tracker.result()}
+
+        @property
+        def metrics(self):
+            return [tracker]
+
+    inputs = keras.Input((4,))
+    model = Net(inputs, keras.layers.Dense(1)(inputs))
+    model.compile("sgd", "mse")
+    model.fit(tf.ones([8, 4]), tf.zeros([8, 1]), epochs=1, verbose=0)
+    model.evaluate(tf.ones([8, 4]), tf.zeros([8, 1]), verbose=0)
+
+
+# -- parallel-random: in an object ------------------------------------------------------------------------------------
+
+
+@triggers("parallel-random", says="num_parallel_calls=1", pastes=True)
+def draws_of_an_object_that_a_body_calls():
+    random.seed(3)
+
+    class Flip:
+        def __call__(self, image):
+            return image[::-1] if random.random() < 0.5 else image
+
+    flip = Flip()
+
+    def augment(image):
+        return tf.numpy_function(lambda one: flip(image=one), [image], tf.float32)
+
+    ds = tf.data.Dataset.from_tensor_slices(tf.ones([16, 4])).map(augment, num_parallel_calls=4)
+    for _ in range(2):
+        list(ds)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.analysis.inputs import settings
 from pyfunc_debug.doctor import code, pastes, pipelines
+from pyfunc_debug.doctor.drawn_once import draws_of
 from pyfunc_debug.doctor.draws import SEEDS
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
@@ -41,7 +42,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         function = facts.function(nodes[0])
         if function is None:
             continue
-        counts, draws = code.counters(function), code.global_random(function, facts.tree(file))
+        counts, draws = code.counters(function), draws_of(function, facts.tree(file), of=code.global_random)
         yield from _appended(facts, nodes, function)
         if not counts and not draws:
             continue

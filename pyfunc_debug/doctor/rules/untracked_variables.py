@@ -1,4 +1,4 @@
-"""`self.w = tf.Variable(...)` in a layer of Keras 3, which knows its own variables only: `fit` trains none of these."""
+"""`self.w = tf.Variable(...)` in a layer of Keras 3, which knows its own variables only: nothing trains these."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from pyfunc_debug.records import Finding
 
 NAMES = ("untracked-variable",)
 _BASES = ("layers.Layer", "keras.Layer", "keras.Model", "models.Model")
-_MAKES = ("__init__", "build")
+_TRAINABLE = ("trainable_variables", "trainable_weights")
+_LEGACY = ("TF_USE_LEGACY_KERAS", "tf_keras")
 _ASKS = ("gradient", "apply_gradients", "minimize", "apply")
 _KEYWORDS = {"initial_value": "", "trainable": "trainable=", "dtype": "dtype=", "name": "name="}
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a class of a program whose model was trained."""
-    files = dict.fromkeys(
-        file for file, line in pastes.keras_sites(facts) if pastes.call_at(facts, file, line, "fit") is not None
-    )
-    for file in files:
+    fitted = {file for file, line in pastes.keras_sites(facts) if pastes.call_at(facts, file, line, "fit") is not None}
+    for file in facts.files:
         tree, tf = facts.tree(file), pastes.module(facts, file, "tensorflow")
+        if file not in fitted and not _asks_for_all(facts, file):
+            continue
         called = {pastes.last_name(one.func) for one in pastes.walk(tree, ast.Call)}
         for holder in pastes.walk(tree, ast.ClassDef):
             bases = [ast.unparse(one) for one in holder.bases]
@@ -32,20 +33,42 @@ def check(facts: Facts) -> Iterator[Finding]:
             made = _made(holder, tf)
             trained = [name for name, call in made.items() if _is_trained(tree, holder, name, call)]
             if trained:
-                yield _finding(facts, file, holder, made, trained, tf)
+                yield _finding(facts, file, holder, made, trained, tf, "fit" if file in fitted else "the tape")
+
+
+def _asks_for_all(facts: Facts, file: str) -> bool:
+    """Whether an own loop trains what Keras 3 lists as a model's variables."""
+    texts = facts.code(file)
+    if not str((facts.meta.get("versions") or {}).get("keras", "")).startswith("3") or any(
+        one in text for text in texts for one in _LEGACY
+    ):
+        return False
+    return any(
+        ast.unparse(part).endswith(_TRAINABLE) for one in pastes.walk(facts.tree(file), ast.Call)
+        if pastes.last_name(one.func) == "gradient" for part in one.args
+    )  # fmt: skip
 
 
 def _made(holder: ast.ClassDef, tf: str) -> dict[str, ast.Call]:
-    """The attributes that are variables of TensorFlow's, with the calls that make them."""
-    statements = [
-        one for method in holder.body if isinstance(method, ast.FunctionDef) and method.name in _MAKES
-        for one in ast.walk(method) if isinstance(one, ast.Assign)
-    ]  # fmt: skip
-    return {
-        target.attr: one.value for one in statements for target in one.targets[:1]
-        if isinstance(one.value, ast.Call) and ast.unparse(one.value.func) == f"{tf}.Variable"
-        and isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"
-    }  # fmt: skip
+    """The attributes that are variables of TensorFlow's, or lists of them, with the calls that make them."""
+    found: dict[str, ast.Call] = {}
+    for method in (one for one in holder.body if isinstance(one, ast.FunctionDef) and one.name != "call"):
+        for one in ast.walk(method):
+            if isinstance(one, ast.Assign):
+                value = one.value.elt if isinstance(one.value, ast.ListComp) else one.value
+                name = _attribute(one.targets[0])
+            elif isinstance(one, ast.Call) and pastes.last_name(one.func) == "append" and len(one.args) == 1:
+                value, name = one.args[0], _attribute(one.func.value)  # type: ignore[attr-defined]  # of a method
+            else:
+                continue
+            if name and isinstance(value, ast.Call) and ast.unparse(value.func) == f"{tf}.Variable":
+                found[name] = value
+    return found
+
+
+def _attribute(node: ast.expr) -> str:
+    """`w` of `self.w`; "" of anything else."""
+    return node.attr if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self" else ""
 
 
 def _is_trained(tree: ast.AST | None, holder: ast.ClassDef, name: str, call: ast.Call) -> bool:
@@ -69,7 +92,7 @@ def _is_trained(tree: ast.AST | None, holder: ast.ClassDef, name: str, call: ast
 
 
 def _finding(
-    facts: Facts, file: str, holder: ast.ClassDef, made: dict[str, ast.Call], trained: list[str], tf: str
+    facts: Facts, file: str, holder: ast.ClassDef, made: dict[str, ast.Call], trained: list[str], tf: str, by: str
 ) -> Finding:
     keras = pastes.module(facts, file, "keras") or f"{tf}.keras"
     pieces: dict[ast.expr, str] = {}
@@ -82,10 +105,17 @@ def _finding(
             parts += [f"{word}{text}" for word, text in named if word]
             pieces[call] = f"{keras}.Variable({', '.join(parts)})"
     names, several = listed([f"self.{one}" for one in trained]), len(trained) > 1
+    lists = {f"self.{one}.append" for one in trained}
+    held = any(ast.unparse(one.func) in lists for one in pastes.walk(holder, ast.Call)) or any(
+        isinstance(one.value, ast.ListComp) and _attribute(one.targets[0]) in trained
+        for one in pastes.walk(holder, ast.Assign)
+    )
     what, them = ("are variables", "them") if several else ("is a variable", "it")
+    if held:
+        what, them = ("hold variables" if several else "holds variables"), "them"
     return Finding(
         NAMES[0], "error", None, (),
-        f"{names} of {holder.name} {what} of TensorFlow's, and Keras 3 knows its own only: fit does not train {them}, "
+        f"{names} of {holder.name} {what} of TensorFlow's, and Keras 3 knows its own only: {by} does not train {them}, "
         f"and a file of weights lacks {them}",
         pastes.all_replaced(facts, file, pieces) or f"{keras}.Variable(initial value, trainable=True) in their place",
         file, made[trained[0]].lineno,

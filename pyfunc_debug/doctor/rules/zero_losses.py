@@ -12,6 +12,7 @@ from pyfunc_debug.records import Finding
 
 NAMES = ("zero-loss",)
 _STEPS = {"train_step": "fit", "test_step": "evaluate"}
+_TRAINS = ("tape.", ".gradient(", "trainable_", "optimizer", "minimize(")
 _TELLS = ("update_state", "compute_metrics", "update_metrics", "result", "Mean")
 """A call of one of these in the class (but that of `compiled_metrics`): a metric may get the loss."""
 
@@ -29,7 +30,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         )
         for holder in pastes.walk(tree, ast.ClassDef):
             methods = {one.name: one for one in holder.body if isinstance(one, ast.FunctionDef)}
-            if holder.name not in called or "metrics" in methods or _told(holder):
+            if holder.name not in called:
+                continue
+            if any(file == one and "evaluate" in ways for one, ways in ran):
+                yield from _untold_by_evaluate(facts, file, holder, methods)
+            if "metrics" in methods or _told(holder):
                 continue
             for name, method in _STEPS.items():
                 step = methods.get(name)
@@ -81,6 +86,55 @@ def _step(facts: Facts, file: str, holder: ast.ClassDef, step: ast.FunctionDef, 
         ),
         file, given[0].lineno, evidence=(f"line {given[0].lineno}: {facts.line(file, given[0].lineno)}",),
     )  # fmt: skip
+
+
+def _untold_by_evaluate(
+    facts: Facts, file: str, holder: ast.ClassDef, methods: dict[str, ast.FunctionDef]
+) -> Iterator[Finding]:
+    """A finding where `metrics` lists only what the own `train_step` updates, and there is no own `test_step`."""
+    step, metrics = methods.get("train_step"), methods.get("metrics")
+    if step is None or metrics is None or "test_step" in methods:
+        return
+    listed = [one.value for one in pastes.walk(metrics, ast.Return)]
+    names = [ast.unparse(one) for one in listed[0].elts] if len(listed) == 1 and isinstance(listed[0], ast.List) else []
+    fed = {
+        ast.unparse(one.func.value): ast.unparse(one.args[0])
+        for one in pastes.walk(step, ast.Call)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "update_state" and one.args
+    }
+    if not names or not set(names) <= set(fed):
+        return
+    yield Finding(
+        NAMES[0], "error", None, (),
+        f"evaluate shows 0 for {names[0]}: {holder.name}.metrics has nothing else, and only {holder.name}.train_step "
+        "updates it. Keras' own test_step gives its loss to a metric that metrics leaves out",
+        pastes.written(pastes.behind(file, step, "", *_test_step(facts, file, step)))
+        or "write a test_step that updates it, as train_step does without the gradients",
+        file, metrics.lineno, evidence=(f"line {step.lineno}: {facts.line(file, step.lineno)}",),
+    )  # fmt: skip
+
+
+def _test_step(facts: Facts, file: str, step: ast.FunctionDef) -> list[str]:
+    """The lines of a train_step without what trains: the tape, its gradients and the optimizer."""
+    own, kept = pastes.source(facts, file), list[str]()
+    statements = [
+        part for one in step.body
+        for part in (one.body if isinstance(one, ast.With) and "GradientTape" in ast.unparse(one.items[0]) else [one])
+    ]  # fmt: skip
+    trained = set[str]()
+    for one in statements:
+        text = ast.unparse(one)
+        reads = {part.id for part in ast.walk(one) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+        if any(word in text for word in _TRAINS) or reads & trained:
+            trained |= {
+                part.id for part in ast.walk(one) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            }
+            continue
+        lines = own.lines[one.lineno - 1 : one.end_lineno]
+        blanks = len(lines[0]) - len(lines[0].lstrip())
+        kept += [f"    {line[min(blanks, len(line) - len(line.lstrip())) :]}" for line in lines]
+    header = f"def test_step({ast.unparse(step.args)}):"
+    return [header, *(line.replace("training=True", "training=False") for line in kept)]
 
 
 def _shown(step: ast.FunctionDef, value: ast.expr | None, measured: bool) -> str:

@@ -25,7 +25,16 @@ from pyfunc_debug.doctor.failures.reading.nodes import (
     user_nodes,
 )
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names, parameters, read, short, tapes_before
+from pyfunc_debug.doctor.failures.reading.source import (
+    Source,
+    dotted,
+    indent_of,
+    names,
+    parameters,
+    read,
+    short,
+    tapes_before,
+)
 from pyfunc_debug.doctor.failures.reading.symbols import Described, calls
 from pyfunc_debug.doctor.replacement import imports
 
@@ -329,7 +338,8 @@ def _left(spot: Spot, cut: Cut, so: str = "No variable has a gradient.") -> Expl
             ),
         )
     placed = spot.source.replaced({cut.call: kept}) if whole and kept is not None else None
-    edit = edit_of(spot.file, placed)
+    edit = _unchanged(spot, cut.call, kept) if placed is not None else None
+    edit = edit or edit_of(spot.file, placed)
     edit = edit or (None if stops else _function_in_ops(spot, cut) or _line_in_ops(spot, cut))
     if edit is not None:
         return Explanation(RULE, spot.file, line, cause, edit, "", "likely")
@@ -341,6 +351,18 @@ def _left(spot: Spot, cut: Cut, so: str = "No variable has a gradient.") -> Expl
             f"{wall.lineno}) has no gradient either."
         )
     return Explanation(RULE, spot.file, line, cause, None, advice, "likely")
+
+
+def _unchanged(spot: Spot, call: ast.Call, kept: str | None) -> Edit | None:
+    """A comment in the place of `x = x`, which is left of `x = x.numpy()`."""
+    statement = spot.source.statement(call.lineno)
+    block = spot.source.block(statement) if statement is not None else None
+    if not isinstance(statement, ast.Assign) or statement.value is not call or block is None or len(block) < 2:
+        return None
+    if [spot.source.text(one) for one in statement.targets] != [kept]:
+        return None
+    first, last = spot.source.span(statement)
+    return Edit(spot.file, first, last, (f"{indent_of(spot.source.lines[first - 1])}# {kept} stays a tensor",))
 
 
 def _steps(spot: Spot, cut: Cut, inner: ast.expr, so: str) -> Explanation:

@@ -78,12 +78,34 @@ def explain(situation: Situation) -> Explanation | None:
     if scattered is not None:
         cause += " As below a new one has the value at that place."
         return Explanation(RULE, spot.file, spot.line, cause, scattered)
-    if not isinstance(target.value, ast.Name) or tapes_around(source, spot.line):
+    taped = any(tapes_around(one.source, one.line) for one in situation.spots)
+    masked = _masked(spot, statement, target) if taped else None
+    if masked is not None:
+        cause += " As below a new one has the value there, and the gradient goes on through the rest."
+        return Explanation(RULE, spot.file, spot.line, cause, masked)
+    if not isinstance(target.value, ast.Name) or taped:
         advice = f"Make {whole} a tf.Variable, and write {written}."
         return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     cause += " A variable can change."
     made = f"{blanks}{whole} = {alias(spot, 'tensorflow')}.Variable({whole})"
     return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, last, (made, f"{blanks}{written}")))
+
+
+def _masked(spot: Spot, statement: ast.stmt, target: ast.Subscript) -> Edit | None:
+    """The tensor with one number in all places of an index, which NumPy reads: its gradient stays, but there."""
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    number = value.operand if isinstance(value, ast.UnaryOp) else value
+    if not isinstance(number, ast.Constant) or not isinstance(target.value, ast.Name) or value is None:
+        return None
+    source, (first, last) = spot.source, spot.source.span(statement)
+    blanks, tf, name = indent_of(source.lines[first - 1]), alias(spot, "tensorflow"), target.value.id
+    place = source.text(target)[len(name) :]
+    lines = (
+        f"mask = {alias(spot, 'numpy')}.zeros({name}.shape, bool)",
+        f"mask{place} = True",
+        f"{name} = {tf}.where(mask, {tf}.cast({source.text(value)}, {name}.dtype), {name})",
+    )
+    return Edit(spot.file, first, last, tuple(f"{blanks}{one}" for one in lines))
 
 
 def _scattered(spot: Spot, statement: ast.stmt, target: ast.Subscript) -> Edit | None:

@@ -11,6 +11,11 @@ from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, names
 from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, is_symbolic, lookup, root_is
 
+_FIRST = {
+    "broadcast_to", "concat", "concatenate", "expand_dims", "gather", "pad", "repeat", "reshape", "reverse", "roll",
+    "slice", "split", "squeeze", "stack", "tile", "transpose", "unstack",
+}  # fmt: skip
+"""Functions that keep the dtype of what they are given first: the rest are sizes and places."""
 _KNOWN = {*DTYPES, "string"}
 _TEXT = {
     "decode", "lower", "upper", "strip", "join", "read", "replace", "format", "basename", "dirname", "splitext", "sub",
@@ -203,6 +208,8 @@ class Guess:
             return "int64"
         if name in _FILLED and root_is(node.func, self._spot, "numpy"):
             return None if len(node.args) > 1 or node.keywords else "float64"
+        if name in _FIRST and node.args and any(root_is(node.func, self._spot, one) for one in ("tensorflow", "numpy")):
+            return self._of(node.args[0])
         operands = [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
         found = next((dtype for dtype in map(self._of, operands) if dtype is not None), None)
         if name in _SUMS and found is not None and not root_is(node.func, self._spot, "tensorflow"):
