@@ -40,8 +40,8 @@ def explain(situation: Situation) -> Explanation | None:
     said = f"{', '.join(methods[:-1])} and {methods[-1]} give" if len(methods) > 1 else f"{methods[0]} gives"
     code = short(spot.source.text(statement).partition("\n")[0], 34)
     cause = (
-        f"nothing keeps the new dataset{'s' * (len(methods) > 1)} that {said}: {name} itself stays as it was. `{code}` (line {spot.line}) reads "
-        "it so."
+        f"nothing keeps the new dataset{'s' * (len(methods) > 1)} that {said}: {name} itself stays as it was. "
+        f"`{code}` (line {spot.line}) reads it so."
     )
     return Explanation(RULE, spot.file, first, cause, Edit(spot.file, first, last, tuple(lines)))
 
