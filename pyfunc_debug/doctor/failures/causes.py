@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures.bodies import (
     unknown_shape,
 )
 from pyfunc_debug.doctor.failures.datasets import (
+    arguments,
     batched_images,
     batched_input,
     batches,
@@ -31,6 +32,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     object_arrays,
     other_ranks,
     padded_batches,
+    parsed_records,
     ragged_lists,
     squeezed,
     text_arguments,
@@ -209,6 +211,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     generators.explain,
     captured.explain,
     feature_specs.explain,
+    parsed_records.explain,
+    arguments.explain,
     batched_input.explain,
     batched_images.explain,
     body_values.explain,
