@@ -7,7 +7,7 @@ import re
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.reading.nodes import failed_node
+from pyfunc_debug.doctor.failures.reading.nodes import failed_node, tail
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, dtype_of, lookup
@@ -50,7 +50,9 @@ def _at_trace(situation: Situation) -> Explanation | None:
         return None
     index, by = wrapping.entry(situation)
     called, function = wrapping.dataset_call(situation, index), situation.spots[index].function
-    placed = _swapped(called[0].source) if called is not None and by == "tf.data" else None
+    placed = None
+    if called is not None and by == "tf.data":
+        placed = _swapped(called[0].source) or _unbatched(called[0].source, called[1])
     statement = spot.source.statement(spot.line)
     if called is None or placed is None or statement is None:
         return None
@@ -81,3 +83,14 @@ def _swapped(source: Source) -> tuple[str, tuple[int, int, tuple[str, ...]] | No
     batch, tail = whole[len(inner) :].lstrip(), source.text(mapped)[len(whole) :].lstrip()
     found = source.replaced({mapped: f"{inner}{tail}{batch}"})
     return batch.lstrip("."), None if found is None else (found[0], found[1], (found[2],))
+
+
+def _unbatched(source: Source, call: ast.Call) -> tuple[str, tuple[int, int, tuple[str, ...]]] | None:
+    """The map between unbatch and the file's one batch, which stands in another statement."""
+    made = [one for one in calls(source.tree) if isinstance(one.func, ast.Attribute) and one.func.attr == "batch"]
+    if len(made) != 1 or not made[0].args or not isinstance(call.func, ast.Attribute) or call.func.attr != "map":
+        return None
+    size = source.arguments(made[0])
+    first, last = call.func.value.end_lineno or call.lineno, call.end_lineno or call.lineno
+    text = f".unbatch().map({source.arguments(call)}).batch({size})"
+    return f"batch({size})", (first, last, source.spliced({tail(call): text}, first, last))

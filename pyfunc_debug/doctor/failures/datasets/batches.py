@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
+from pyfunc_debug.doctor.failures.pastes import learned_shapes
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading import shapes
-from pyfunc_debug.doctor.failures.reading.nodes import Node, site_spot, user_nodes
+from pyfunc_debug.doctor.failures.reading import datasets, shapes
+from pyfunc_debug.doctor.failures.reading.nodes import Node, site_spot, tail, user_nodes
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, read
-from pyfunc_debug.doctor.failures.reading.symbols import alias
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, of_keras
+from pyfunc_debug.interception.names.private import dataset_inputs
 
 RULE = "ragged-batch"
 _SAID = re.compile(r"Cannot (?:add tensor to the batch|batch tensors with different shapes)")
+_STACKS = ("_BatchDataset", "_ParallelBatchDataset")
 _BATCHES = {"batch", "ragged_batch", "dense_to_ragged_batch"}
 _SHAPES = re.compile(r"shape \[([\d,]*)\].*?shape \[([\d,]*)\]|\[tensor\]: \[([\d,]*)\], \[batch\]: \[([\d,]*)\]")
 
@@ -27,7 +31,82 @@ def explain(situation: Situation) -> Explanation | None:
         seen, _ = shapes.recorded(situation.rows, node.id)
         if node.site is not None and any(None in shape for shape in seen.values()):
             return _explanation(situation, node, seen)
-    return _of_generator(situation)
+    return _of_generator(situation) or _of_elements(situation)
+
+
+def _of_elements(situation: Situation) -> Explanation | None:
+    """Elements that TensorFlow's own ops made of different sizes: images are resized, what else there is is padded."""
+    found = _SHAPES.search(situation.message)
+    two = [one for one in found.groups() if one is not None] if found else []
+    specs = [
+        inputs[0].element_spec for one in datasets.read_here(situation)
+        if type(one).__name__ in _STACKS and (inputs := dataset_inputs(one))
+    ]  # fmt: skip
+    for file, source in situation.sources():
+        batch = [
+            one for one in ast.walk(source.tree) if isinstance(one, ast.Call) and _last(one) == "batch"
+            and not any(isinstance(each, ast.Lambda) for each in source.around(one))
+        ]  # fmt: skip
+        spot = next((one for one in situation.spots if one.file == file), situation.last)
+        if len(batch) != 1 or len(specs) > 1 or len(two) != 2 or spot is None:
+            continue
+        call = batch[0]
+        before = learned_shapes.dataset_of(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+        if not specs and (before is None or not is_dataset(before)):
+            continue
+        # of `fit(ds.batch(2))` nothing holds the batches
+        spec = specs[0] if specs else getattr(before, "element_spec", None)
+        leaves = list(datasets.leaves(spec))
+        shapes_of = [getattr(one, "shape", None) for one in leaves]
+        open_ones = [one for one in shapes_of if one is not None and one.rank and None in one.as_list()]
+        if not open_ones or any(type(one).__name__ != "TensorSpec" or one.shape.rank is None for one in leaves):
+            continue
+        named = [one for one in call.keywords if one.arg not in ("num_parallel_calls", "deterministic")]
+        given = ", ".join([*map(source.text, call.args[:2]), *(f"{one.arg}={source.text(one.value)}" for one in named)])
+        cause = f"batch() stacks elements of one shape, and among these are [{two[0]}] and [{two[1]}]."
+        flat = type(spec) is not tuple or all(type(one).__name__ == "TensorSpec" for one in spec)
+        if len(open_ones) == 1 and _is_image(open_ones[0]) and flat and not isinstance(spec, dict):
+            size = _model_size(situation)
+            text = f".map({_resized(spec, alias(spot, 'tensorflow'), size or (224, 224))}).batch({given})"
+            cause += " A map brings the images to one size" + (", that of the model." if size else ": choose it.")
+        else:
+            text = f".padded_batch({given})"
+            cause += " padded_batch fills them up to the longest of each batch."
+        assert isinstance(call.func, ast.Attribute)
+        first, last = call.func.value.end_lineno or call.lineno, call.end_lineno or call.lineno
+        lines = source.spliced({tail(call): text}, first, last)
+        return Explanation(RULE, file, first, cause, Edit(file, first, last, lines), "", "likely")
+    return None
+
+
+def _is_image(shape: Any) -> bool:
+    sizes = shape.as_list()
+    return len(sizes) == 3 and sizes[2] in (1, 3, 4) and sizes[:2] == [None, None]
+
+
+def _model_size(situation: Situation) -> tuple[int, int] | None:
+    """Height and width of the images that the program's only model takes."""
+    known = [value for spot in situation.spots for each in (spot.variables, spot.module) for value in each.values()]
+    models = {id(one): one for one in known if of_keras(type(one), "Model") and getattr(one, "built", False)}
+    shapes_of = [getattr(one, "input_shape", None) for one in models.values()]
+    sizes = {one[1:3] for one in shapes_of if isinstance(one, tuple) and len(one) == 4}
+    size = sizes.pop() if len(sizes) == 1 else None
+    return size if size is not None and all(isinstance(one, int) for one in size) else None
+
+
+def _resized(spec: Any, tf: str, size: tuple[int, int]) -> str:
+    """A lambda that resizes the image of each element, and keeps its dtype."""
+
+    def part(one: Any, name: str) -> str:
+        if not (one.shape.rank and _is_image(one.shape)):
+            return name
+        new = f"{tf}.image.resize({name}, {list(size)})"
+        return new if one.dtype.name == "float32" else f"{tf}.cast({new}, {name}.dtype)"
+
+    if type(spec) is not tuple:
+        return f"lambda x: {part(spec, 'x')}"
+    names = ["x", "y", "w"][: len(spec)] if len(spec) <= 3 else [f"x{place}" for place in range(len(spec))]
+    return f"lambda {', '.join(names)}: ({', '.join(map(part, spec, names))}{',' * (len(spec) == 1)})"
 
 
 def _of_generator(situation: Situation) -> Explanation | None:

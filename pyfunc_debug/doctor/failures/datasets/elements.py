@@ -122,10 +122,8 @@ def _padded(situation: Situation) -> Explanation | None:
         return None
     spec, tf = found[0], alias(spot, "tensorflow")
     kind = "sparse" if any(type(one).__name__ == "SparseTensorSpec" for one in leaves(spec)) else "ragged"
-    given = [*map(spot.source.text, padded[0].args)]
-    given += [f"{one.arg}={spot.source.text(one.value)}" for one in padded[0].keywords]
     piece, first, last = tail(padded[0]), padded[0].lineno, padded[0].end_lineno or padded[0].lineno
-    text = f".map({_to_tensors(spec, tf)}).padded_batch({', '.join(given)})"
+    text = f".map({_to_tensors(spec, tf)}).padded_batch({spot.source.arguments(padded[0])})"
     first = padded[0].func.value.end_lineno or first  # type: ignore[attr-defined]
     edit = Edit(spot.file, first, last, spot.source.spliced({piece: text}, first, last))
     parts = "have parts that" if isinstance(spec, (tuple, dict)) else "are tensors that"

@@ -18,7 +18,7 @@ _SAID = re.compile(
 )
 _SLICES = ("from_tensor_slices", "from_tensors")
 _TENSORS = ("constant", "convert_to_tensor")
-_ARRAYS = ("array", "asarray")
+_ARRAYS = ("array", "asarray", "list", "tuple")
 _PADS = "padded_batch"
 _LOOKED_AT = 100_000
 _Shape = tuple[int, ...]

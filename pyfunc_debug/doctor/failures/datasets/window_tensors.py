@@ -137,7 +137,7 @@ def _windows(situation: Situation, nested: list[Any]) -> Explanation | None:
         batched = any(getattr(one.func, "attr", "") == "batch" for one in calls(source.tree))
         rests = [one for one in found if batched and keeps_rest(one, 3, spot)]
         pieces = {
-            tail(one): f".window({_arguments(one, source)}{', drop_remainder=True' * (one in rests)}){new[one]}"
+            tail(one): f".window({source.arguments(one)}{', drop_remainder=True' * (one in rests)}){new[one]}"
             for one in found
         }
         if rests:
@@ -186,11 +186,6 @@ def _flat(call: ast.Call, source: Source, spec: Any, spot: Spot) -> str | None:
     each = ", ".join(f"{one}.batch({text})" for one in names)
     each = f"({each},)" if len(names) == 1 else f"({each})"
     return f".flat_map(lambda {', '.join(names)}: {tf}.data.Dataset.zip({each}))"
-
-
-def _arguments(call: ast.Call, source: Source) -> str:
-    named = (f"{one.arg}={source.text(one.value)}" for one in call.keywords)
-    return ", ".join([*map(source.text, call.args), *named])
 
 
 def _spliced(source: Source, pieces: dict[ast.expr, str]) -> tuple[int, int, tuple[str, ...]]:

@@ -29,7 +29,7 @@ def shaped(situation: Situation) -> Edit | None:
         statement = spot.source.statement(spot.line)
         for call in keras_calls.fits(statement) if statement is not None else ():
             given = [*call.args[:1], *(one.value for one in call.keywords if one.arg in ("x", "validation_data"))]
-            found = [(one, value) for one in given if is_dataset(value := _value(one, spot))]
+            found = [(one, value) for one in given if is_dataset(value := dataset_of(one, spot))]
             if found and statement is not None:
                 size = next((one.value for one in call.keywords if one.arg == "batch_size"), None)
                 return _handed(spot, statement, found, size)
@@ -85,9 +85,10 @@ def _called(situation: Situation) -> Edit | None:
             own = dotted(call.func) in {
                 one.name for one in ast.walk(outer.source.tree) if isinstance(one, ast.FunctionDef)
             }
-            given = [one for one in call.args if is_dataset(_value(one, outer)) and _is_open(_value(one, outer))]
+            values = {one: dataset_of(one, outer) for one in call.args}
+            given = [one for one, value in values.items() if is_dataset(value) and _is_open(value)]
             if own and len(given) == 1 and statement is not None:
-                dataset = _value(given[0], outer)
+                dataset = values[given[0]]
                 return _defined(outer, statement, {given[0]: "{1}({0})"}, dataset, _size(dataset))
     return None
 
@@ -101,7 +102,7 @@ def _size(dataset: Any) -> str:
     return _BATCH if is_batched(dataset) else "s.shape"
 
 
-def _value(node: ast.expr, spot: Spot) -> Any:
+def dataset_of(node: ast.expr, spot: Spot) -> Any:
     """A dataset by its name, or that of `ds.batch(4)`, whose elements have the same parts."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEP_PARTS:
         node = node.func.value

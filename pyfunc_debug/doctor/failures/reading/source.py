@@ -123,6 +123,13 @@ class Source:
         value = self.text(statement.value)
         return f"{left} {sign} {value if plain else f'({value})'}"
 
+    def arguments(self, call: ast.Call) -> str:
+        """The arguments of a call, on one line."""
+        named = (
+            f"{one.arg}={self.text(one.value)}" if one.arg else f"**{self.text(one.value)}" for one in call.keywords
+        )
+        return ", ".join([*map(self.text, call.args), *named])
+
     def with_argument(self, call: ast.Call, argument: str) -> str:
         """A call with one argument more."""
         glue = ", " if call.args or call.keywords else ""
