@@ -2143,3 +2143,334 @@ def draws_of_an_object_that_a_body_calls():
     ds = tf.data.Dataset.from_tensor_slices(tf.ones([16, 4])).map(augment, num_parallel_calls=4)
     for _ in range(2):
         list(ds)
+
+
+# -- own steps of training: training-flag, left-out-loss, swapped-loss, unreset-metric --------------------------------
+
+
+@triggers("training-flag", says="model(x, training=True)", pastes=True)
+def a_step_without_the_flag():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dropout(0.5), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.01)
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@triggers("training-flag", says="BatchNormalization then work as in prediction", pastes=True)
+def a_step_of_an_object_without_the_flag():
+    class Trainer:
+        def __init__(self):
+            self.model = keras.Sequential([keras.layers.Input((4,)), keras.layers.BatchNormalization()])
+            self.optimizer = keras.optimizers.SGD(0.01)
+
+        @tf.function
+        def step(self, x, y):
+            with tf.GradientTape() as tape:
+                out = self.model(x)
+                loss = tf.reduce_mean((out - y) ** 2)
+            variables = self.model.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, self.model.trainable_variables), variables))
+
+    Trainer().step(tf.ones([8, 4]), tf.ones([8, 4]))
+
+
+@triggers("training-flag", pastes=True)
+def a_step_of_weights_without_the_flag():
+    net = keras.Sequential([keras.layers.Input((4,)), keras.layers.GaussianNoise(0.5), keras.layers.Dense(1)])
+
+    @tf.function
+    def gradients(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.abs(net(x) - y))
+        return tape.gradient(loss, net.trainable_weights)
+
+    gradients(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@near("training-flag")
+def a_step_with_the_flag():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dropout(0.5), keras.layers.Dense(1)])
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@near("training-flag")
+def a_step_without_layers_that_have_a_flag():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.LayerNormalization(), keras.layers.Dense(1)])
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@near("training-flag")
+def a_gradient_to_the_input():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dropout(0.5), keras.layers.Dense(1)])
+
+    @tf.function
+    def saliency(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            out = tf.reduce_sum(model(x))
+        return tape.gradient(out, x)
+
+    saliency(tf.ones([8, 4]))
+
+
+@triggers("left-out-loss", says="loss += tf.add_n(model.losses)", pastes=True)
+def a_regularizer_that_a_step_leaves_out():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, kernel_regularizer="l2")])
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@triggers("left-out-loss", says="loss_value += tf.add_n(net.losses)", pastes=True)
+def an_added_loss_that_a_step_leaves_out():
+    class Sparse(keras.layers.Layer):
+        def call(self, x):
+            self.add_loss(tf.reduce_mean(tf.abs(x)))
+            return x
+
+    net = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1), Sparse()])
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            out = net(x)
+            loss_value = tf.reduce_mean(tf.abs(out - y))
+        return tape.gradient(loss_value, net.trainable_weights)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@triggers("left-out-loss", pastes=True)
+def a_regularizer_of_a_model_of_an_object():
+    class Trainer:
+        def __init__(self):
+            l2 = keras.regularizers.L2(0.1)
+            self.model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, bias_regularizer=l2)])
+
+        @tf.function
+        def step(self, x, y):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self.model(x) - y) ** 2)
+            return tape.gradient(loss, self.model.trainable_variables)
+
+    Trainer().step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@near("left-out-loss")
+def a_regularizer_that_a_step_adds():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, kernel_regularizer="l2")])
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2) + sum(model.losses)
+        return tape.gradient(loss, model.trainable_variables)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@near("left-out-loss")
+def a_regularizer_that_fit_adds():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, kernel_regularizer="l2")])
+    model.compile("sgd", "mse")
+    model.fit(tf.ones([8, 4]), tf.ones([8, 1]), epochs=1, verbose=0)
+
+
+@near("left-out-loss")
+def a_step_without_regularizers():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, kernel_regularizer=None)])
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@triggers("swapped-loss", says="bce(y, out)", pastes=True)
+def predictions_first_in_an_object():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    bce = keras.losses.BinaryCrossentropy()
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            out = model(x)
+            loss = bce(out, y)
+        return tape.gradient(loss, model.trainable_variables)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@triggers("swapped-loss", says="keras.losses.binary_crossentropy(y, model(x, training=True))", pastes=True)
+def predictions_first_in_a_function():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(keras.losses.binary_crossentropy(model(x, training=True), y))
+        return tape.gradient(loss, model.trainable_variables)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@triggers("swapped-loss", says="self.loss(labels, logits)", pastes=True)
+def predictions_first_in_an_object_of_a_trainer():
+    class Trainer:
+        def __init__(self):
+            self.model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(3)])
+            self.loss = keras.losses.CategoricalCrossentropy(from_logits=True)
+
+        @tf.function
+        def step(self, x, labels):
+            with tf.GradientTape() as tape:
+                logits = self.model(x)
+                loss = self.loss(logits, labels)
+            return tape.gradient(loss, self.model.trainable_variables)
+
+    Trainer().step(tf.ones([8, 4]), tf.one_hot([0, 1, 2, 0, 1, 2, 0, 1], 3))
+
+
+@near("swapped-loss")
+def labels_first():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    bce = keras.losses.BinaryCrossentropy()
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            out = model(x)
+            loss = bce(y, out)
+        return tape.gradient(loss, model.trainable_variables)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@near("swapped-loss")
+def a_loss_that_is_the_same_both_ways():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    mse = keras.losses.MeanSquaredError()
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            out = model(x)
+            loss = mse(out, y)
+        return tape.gradient(loss, model.trainable_variables)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@near("swapped-loss")
+def a_loss_of_ones_own_that_takes_predictions_first():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+
+    def my_cross_entropy(out, y):
+        return keras.losses.binary_crossentropy(y, out)
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            out = model(x)
+            loss = tf.reduce_mean(my_cross_entropy(out, y))
+        return tape.gradient(loss, model.trainable_variables)
+
+    step(tf.ones([8, 4]), tf.ones([8, 1]))
+
+
+@triggers("unreset-metric", says="train_loss.reset_state()", pastes=True)
+def a_mean_loss_of_all_epochs():
+    ds = tf.data.Dataset.range(8).map(lambda x: tf.cast(x, tf.float32)).batch(4)
+    train_loss = keras.metrics.Mean(name="train_loss")
+
+    @tf.function
+    def step(x):
+        train_loss(tf.reduce_mean(x))
+
+    for _ in range(3):
+        for x in ds:
+            step(x)
+        float(train_loss.result())
+
+
+@triggers("unreset-metric", says="accuracy.reset_state()", pastes=True)
+def an_accuracy_of_all_epochs():
+    accuracy = tf.keras.metrics.BinaryAccuracy()
+    ds = tf.data.Dataset.range(8).map(lambda x: tf.cast(x % 2, tf.float32)).batch(4)
+    shown = []
+    for _ in range(3):
+        for x in ds:
+            accuracy.update_state(x, x)
+        shown.append(float(accuracy.result()))
+
+
+@triggers("unreset-metric", says="loss and error are read in each pass", pastes=True)
+def two_metrics_of_all_epochs():
+    loss = keras.metrics.Mean()
+    error = keras.metrics.MeanAbsoluteError()
+    ds = tf.data.Dataset.range(8).map(lambda x: tf.cast(x, tf.float32)).batch(4)
+    for epoch in range(2):
+        for x in ds:
+            loss.update_state(x)
+            error.update_state(x, x)
+        print(f"epoch {epoch}: {float(loss.result())} {float(error.result())}")
+
+
+@near("unreset-metric")
+def a_mean_loss_of_each_epoch():
+    ds = tf.data.Dataset.range(8).map(lambda x: tf.cast(x, tf.float32)).batch(4)
+    train_loss = keras.metrics.Mean()
+    for _ in range(3):
+        train_loss.reset_state()
+        for x in ds:
+            train_loss.update_state(x)
+        float(train_loss.result())
+
+
+@near("unreset-metric")
+def a_metric_that_each_epoch_makes():
+    ds = tf.data.Dataset.range(8).map(lambda x: tf.cast(x, tf.float32)).batch(4)
+    for _ in range(3):
+        mean = keras.metrics.Mean()
+        for x in ds:
+            mean.update_state(x)
+        float(mean.result())
+
+
+@near("unreset-metric")
+def a_metric_that_is_read_once():
+    ds = tf.data.Dataset.range(8).map(lambda x: tf.cast(x, tf.float32)).batch(4)
+    mean = keras.metrics.Mean()
+    for _ in range(3):
+        for x in ds:
+            mean.update_state(x)
+    float(mean.result())
