@@ -2148,7 +2148,7 @@ def draws_of_an_object_that_a_body_calls():
 # -- own steps of training: training-flag, left-out-loss, swapped-loss, unreset-metric --------------------------------
 
 
-@triggers("training-flag", says="model(x, training=True)", pastes=True)
+@triggers("training-flag", says="Dropout then work as in prediction", pastes=True)
 def a_step_without_the_flag():
     model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dropout(0.5), keras.layers.Dense(1)])
     optimizer = keras.optimizers.SGD(0.01)
@@ -2178,7 +2178,8 @@ def a_step_of_an_object_without_the_flag():
             variables = self.model.trainable_variables
             self.optimizer.apply_gradients(zip(tape.gradient(loss, self.model.trainable_variables), variables))
 
-    Trainer().step(tf.ones([8, 4]), tf.ones([8, 4]))
+    trainer = Trainer()
+    trainer.step(tf.ones([8, 4]), tf.ones([8, 4]))
 
 
 @triggers("training-flag", pastes=True)
@@ -2234,7 +2235,7 @@ def a_gradient_to_the_input():
     saliency(tf.ones([8, 4]))
 
 
-@triggers("left-out-loss", says="loss += tf.add_n(model.losses)", pastes=True)
+@triggers("left-out-loss", says="loss += tf.add_n(", pastes=True)
 def a_regularizer_that_a_step_leaves_out():
     model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, kernel_regularizer="l2")])
 
@@ -2247,7 +2248,7 @@ def a_regularizer_that_a_step_leaves_out():
     step(tf.ones([8, 4]), tf.ones([8, 1]))
 
 
-@triggers("left-out-loss", says="loss_value += tf.add_n(net.losses)", pastes=True)
+@triggers("left-out-loss", says="loss_value += tf.add_n(", pastes=True)
 def an_added_loss_that_a_step_leaves_out():
     class Sparse(keras.layers.Layer):
         def call(self, x):
@@ -2279,7 +2280,8 @@ def a_regularizer_of_a_model_of_an_object():
                 loss = tf.reduce_mean((self.model(x) - y) ** 2)
             return tape.gradient(loss, self.model.trainable_variables)
 
-    Trainer().step(tf.ones([8, 4]), tf.ones([8, 1]))
+    trainer = Trainer()
+    trainer.step(tf.ones([8, 4]), tf.ones([8, 1]))
 
 
 @near("left-out-loss")
@@ -2357,7 +2359,8 @@ def predictions_first_in_an_object_of_a_trainer():
                 loss = self.loss(logits, labels)
             return tape.gradient(loss, self.model.trainable_variables)
 
-    Trainer().step(tf.ones([8, 4]), tf.one_hot([0, 1, 2, 0, 1, 2, 0, 1], 3))
+    trainer = Trainer()
+    trainer.step(tf.ones([8, 4]), tf.one_hot([0, 1, 2, 0, 1, 2, 0, 1], 3))
 
 
 @near("swapped-loss")

@@ -115,14 +115,14 @@ def _of_arrays(spot: Spot, node: ast.expr, weights: dict[Any, Any], labels: ast.
         if (nested and set(value) - set(weights)) or list(value) != outputs:  # weights go by position
             return ""
         chosen = f"{own}[name]" if nested else own
-        return f"[{np}.vectorize({chosen}.get)(one{form}) for name, one in {text}.items()]"
+        return f"[{np}.vectorize({chosen}.get, otypes=[float])(one{form}) for name, one in {text}.items()]"
     if isinstance(value, (list, tuple)):
         if not nested:
-            return f"[{np}.vectorize({own}.get)(one{form}) for one in {text}]"
+            return f"[{np}.vectorize({own}.get, otypes=[float])(one{form}) for one in {text}]"
         if len(outputs) != len(each) or set(outputs) - set(weights):
             return ""
-        return f"[{np}.vectorize({own}[name].get)(one{form}) for name, one in zip({outputs!r}, {text})]"
-    return "" if nested else f"{np}.vectorize({own}.get)({text}{form})"
+        return f"[{np}.vectorize({own}[name].get, otypes=[float])(one{form}) for name, one in zip({outputs!r}, {text})]"
+    return "" if nested else f"{np}.vectorize({own}.get, otypes=[float])({text}{form})"
 
 
 def _parts(value: Any) -> list[Any]:

@@ -101,11 +101,20 @@ def _of_dataset(given: _Given, spec: Any) -> Explanation | None:
         return _in_one_dict(given, spec)
     if isinstance(spec, tuple) and 2 < len(spec) == given.inputs + given.outputs:
         return _flat(given, spec)
+    if isinstance(spec, tuple) and len(spec) == given.inputs > 1 == given.outputs and all(map(_is_pair, spec)):
+        text = given.text(given.x)
+        cause = f"Each part of {text} is a pair (inputs, labels) of its own: Keras takes one pair, ((x1, x2, ...), y)."
+        whole = ".map(lambda *rows: (tuple(row[0] for row in rows), rows[0][1]))"
+        return given.told(cause, {one: f"{given.text(one)}{whole}" for one in (given.x, *_validation(given, spec))})
     if not isinstance(spec, tuple):
         return _unlabelled(given, given.x, spec)
     if len(spec) > 1 and given.outputs > 1 and shape_of(spec[1]) is not None:
         return _one_of_labels(given, spec)
     return None
+
+
+def _is_pair(spec: Any) -> bool:
+    return isinstance(spec, tuple) and len(spec) == 2
 
 
 def _flat(given: _Given, spec: tuple[Any, ...]) -> Explanation | None:
