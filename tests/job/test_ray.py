@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import textwrap
 from importlib.util import find_spec
@@ -85,12 +86,16 @@ PROGRAM = """
 
 
 def ends_of_logs(folder: Path) -> str:
-    """The last lines of what Ray's servers wrote: why one of them ended stands nowhere else."""
-    return "\n".join(
-        "\n".join([f"--- {log.name}", *log.read_text(errors="replace").splitlines()[-12:]])
-        for log in sorted(folder.glob("session_2*/logs/*"))
-        if log.is_file() and log.stat().st_size
-    )
+    """What Ray's servers wrote of errors, and their last lines: why one of them ended stands nowhere else.
+
+    A server that ends by itself says why above its stack, which is longer than these last lines.
+    """
+    found = []
+    for log in sorted(folder.glob("session_2*/logs/*")):
+        lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+        grave = [line for line in lines[:-12] if re.search(r" [CEF] \d+ \d+\] ", line)]
+        found += [f"--- {log.name}", *grave[-12:], *lines[-12:]] if lines else []
+    return "\n".join(found)
 
 
 def test_each_actor_has_its_file_and_computes_what_it_computes_without_us(tmp_path):
