@@ -69,6 +69,14 @@ def is_held_out(own: Source, cache: ast.Call) -> bool:
     return any(name in handed or any(word in name.lower() for word in _HELD_OUT) for name in names)
 
 
+def mapped_function(own: Source, given: ast.expr) -> ast.FunctionDef | ast.Lambda | None:
+    """The function that a map is given, of its file; None where it is not the only one of its name."""
+    if isinstance(given, ast.Lambda):
+        return given
+    named = [one for one in pastes.walk(own.tree, ast.FunctionDef) if ast.unparse(given) == one.name]
+    return named[0] if len(named) == 1 else None
+
+
 def method(call: ast.Call) -> str:
     """`map` of `dataset.map(f)`; "" of a function's call."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""

@@ -10,7 +10,8 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import Source, gradients_of_tape, tapes
 
-_TRAINABLE = ("trainable_variables", "trainable_weights")
+TRAINABLE = ("trainable_variables", "trainable_weights")
+"""What a model of Keras' lists for who trains it."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,6 @@ class OwnStep:
       file: The user's file.
       own: Its source.
       block: The block of the tape.
-      function: The function that the block is in, or the whole file.
       model: The model whose variables are asked for, as it is written: `model`, `self`.
       calls: The calls of the model under the tape.
       losses: What is differentiated, by the names it has.
@@ -30,7 +30,6 @@ class OwnStep:
     file: str
     own: Source
     block: ast.With
-    function: ast.AST
     model: str
     calls: tuple[ast.Call, ...]
     losses: tuple[str, ...]
@@ -44,18 +43,12 @@ def own_steps(facts: Facts) -> Iterator[OwnStep]:
             asked = gradients_of_tape(own, block)
             models = {
                 ast.unparse(part.value) for one in asked for given in one.args[1:] for part in ast.walk(given)
-                if isinstance(part, ast.Attribute) and part.attr in _TRAINABLE
+                if isinstance(part, ast.Attribute) and part.attr in TRAINABLE
             }  # fmt: skip
             if len(models) != 1:
                 continue
             (model,) = models
             calls = tuple(one for one in pastes.walk(block, ast.Call) if ast.unparse(one.func) == model)
             losses = tuple(dict.fromkeys(ast.unparse(one.args[0]) for one in asked))
-            function = next((one for one in own.around(block) if isinstance(one, ast.FunctionDef)), own.tree)
             if calls:
-                yield OwnStep(file, own, block, function, model, calls, losses)
-
-
-def layers_of(own: Source, names: frozenset[str]) -> list[ast.Call]:
-    """The calls of a file that make layers of these classes."""
-    return [one for one in pastes.walk(own.tree, ast.Call) if pastes.last_name(one.func) in names]
+                yield OwnStep(file, own, block, model, calls, losses)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes, used_generators
-from pyfunc_debug.doctor.cached_chains import before, cache_at, is_held_out, method, reordered
+from pyfunc_debug.doctor.cached_chains import before, cache_at, is_held_out, mapped_function, method, reordered
 from pyfunc_debug.doctor.drawn_once import draws_of
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
@@ -113,8 +113,8 @@ def _cached_ops(facts: Facts, loop: dict[str, Any]) -> Finding | None:
     if is_held_out(own, calls[0]):
         return None
     chain = before(own, calls[0])
-    for place, mapped in enumerate(chain[:-1]):
-        given = mapped.args[0] if method(mapped) == "map" and mapped.args else None
+    for place, stage in enumerate(chain[:-1]):
+        given = stage.args[0] if method(stage) == "map" and stage.args else None
         drawn = None if given is None else _drawn(own, given)
         if given is None or drawn is None:
             continue
@@ -134,11 +134,8 @@ def _cached_ops(facts: Facts, loop: dict[str, Any]) -> Finding | None:
 
 def _drawn(own: Source, given: ast.expr) -> ast.Call | None:
     """The first call in a mapped function that draws by TensorFlow's ops, with no seed of its own that is the same."""
-    named = [
-        one for one in pastes.walk(own.tree, ast.FunctionDef) if isinstance(given, ast.Name) and one.name == given.id
-    ]  # fmt: skip
-    function: ast.AST | None = given if isinstance(given, ast.Lambda) else named[0] if len(named) == 1 else None
-    return next((one for one in pastes.walk(function, ast.Call) if _OPS.search(ast.unparse(one.func))), None)
+    calls = pastes.walk(mapped_function(own, given), ast.Call)
+    return next((one for one in calls if _OPS.search(ast.unparse(one.func))), None)
 
 
 def _draws(function: Definition, tree: ast.AST) -> bool:

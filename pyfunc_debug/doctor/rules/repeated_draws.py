@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import cached_chains, pastes
 from pyfunc_debug.doctor.cached_chains import before, is_held_out, method
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
@@ -71,10 +71,8 @@ def _passes(facts: Facts, loop: dict[str, Any]) -> int:
 
 def _draws(own: Source, given: ast.expr, tf: str) -> list[ast.Call]:
     """The calls of a mapped function that draw by TensorFlow's ops."""
-    named = [one for one in pastes.walk(own.tree, ast.FunctionDef) if ast.unparse(given) == one.name]
-    function = given if isinstance(given, ast.Lambda) else named[0] if len(named) == 1 else None
     return [
-        one for one in pastes.walk(function, ast.Call)
+        one for one in pastes.walk(cached_chains.mapped_function(own, given), ast.Call)
         if ast.unparse(one.func).startswith(f"{tf}.")
         and (_IMAGES.search(ast.unparse(one.func)) or _NUMBERS.search(ast.unparse(one.func)))
     ]  # fmt: skip

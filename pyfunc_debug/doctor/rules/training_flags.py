@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.own_steps import OwnStep, layers_of, own_steps
+from pyfunc_debug.doctor.own_steps import OwnStep, own_steps
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 
@@ -24,7 +24,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a step."""
     told: set[tuple[str, int]] = set()
     for step in own_steps(facts):
-        layers = layers_of(step.own, _LAYERS)
+        layers = [one for one in pastes.walk(step.own.tree, ast.Call) if pastes.last_name(one.func) in _LAYERS]
         plain = [one for one in step.calls if len(one.args) == 1 and not one.keywords]
         if not layers or not plain or len(plain) < len(step.calls) or (step.file, plain[0].lineno) in told:
             continue

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.own_steps import TRAINABLE
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 
 NAMES = ("untracked-variable",)
 _BASES = ("layers.Layer", "keras.Layer", "keras.Model", "models.Model")
-_TRAINABLE = ("trainable_variables", "trainable_weights")
 _LEGACY = ("TF_USE_LEGACY_KERAS", "tf_keras")
 _ASKS = ("gradient", "apply_gradients", "minimize", "apply")
 _KEYWORDS = {"initial_value": "", "trainable": "trainable=", "dtype": "dtype=", "name": "name="}
@@ -44,7 +44,7 @@ def _asks_for_all(facts: Facts, file: str) -> bool:
     ):
         return False
     return any(
-        ast.unparse(part).endswith(_TRAINABLE) for one in pastes.walk(facts.tree(file), ast.Call)
+        ast.unparse(part).endswith(TRAINABLE) for one in pastes.walk(facts.tree(file), ast.Call)
         if pastes.last_name(one.func) == "gradient" for part in one.args
     )  # fmt: skip
 

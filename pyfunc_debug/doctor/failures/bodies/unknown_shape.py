@@ -41,6 +41,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     calls,
     dtype_of,
     is_symbolic,
+    ops_without_rank,
     shape_of,
     symbolic_parts,
 )
@@ -138,16 +139,9 @@ def _reads(call: ast.Call) -> bool:
 
 def _made_of(tensor: Any, kinds: tuple[str, ...]) -> Iterator[Any]:
     """The ops of some kinds that a tensor was computed from."""
-    seen: set[int] = set()
-    waiting = [tensor]
-    while waiting and len(seen) < _FARTHEST:
-        op = getattr(waiting.pop(0), "op", None)
-        if op is None or id(op) in seen:
-            continue
-        seen.add(id(op))
+    for op, _ in ops_without_rank(tensor, lambda one: shape_of(one) is None):
         if op.type in kinds:
             yield op
-        waiting.extend(one for one in op.inputs if shape_of(one) is None)
 
 
 def _of_layer(situation: Situation) -> Node | None:

@@ -9,10 +9,11 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading.datasets import part_names
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_dataset, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, lookup, method_calls
 
 RULE = "structure"
 _FLOAT = re.compile(r"Cannot convert -?[\d.e+-]+ to EagerTensor of dtype int64|only integer tensors|expected int64")
@@ -44,13 +45,9 @@ def explain(situation: Situation) -> Explanation | None:
     return _lengths(spot, statement) if _LENGTHS.search(text) else None
 
 
-def _methods(statement: ast.AST, names: tuple[str, ...]) -> list[ast.Call]:
-    return [one for one in calls(statement) if isinstance(one.func, ast.Attribute) and one.func.attr in names]
-
-
 def _whole(spot: Spot, statement: ast.stmt) -> Explanation | None:
     """`ds.take(0.8 * n)`: a count is a whole number."""
-    for call in _methods(statement, _COUNTED):
+    for call in method_calls(statement, *_COUNTED):
         for given in [*call.args, *(one.value for one in call.keywords)]:
             value = evaluation.computed(given, spot)
             if not isinstance(value, float):
@@ -73,7 +70,7 @@ def _whole(spot: Spot, statement: ast.stmt) -> Explanation | None:
 
 def _left_out(spot: Spot, statement: ast.stmt, method: str) -> Explanation | None:
     """`ds.shuffle()`."""
-    found = [one for one in _methods(statement, (method,)) if not one.args and not one.keywords]
+    found = [one for one in method_calls(statement, method) if not one.args and not one.keywords]
     if len(found) != 1 or method not in _USUAL:
         return None
     assert isinstance(found[0].func, ast.Attribute)
@@ -87,7 +84,7 @@ def _left_out(spot: Spot, statement: ast.stmt, method: str) -> Explanation | Non
 
 def _zipped(spot: Spot, statement: ast.stmt) -> Explanation | None:
     """`Dataset.zip((images, labels))` with an array in the place of a dataset."""
-    for call in _methods(statement, ("zip",)):
+    for call in method_calls(statement, "zip"):
         given = (
             call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], (ast.Tuple, ast.List)) else call.args
         )
@@ -110,7 +107,7 @@ def _unlike(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanatio
     known = [one.f_locals for one in frames(situation.inner.__traceback__)]
     pair = next(((one["input_dataset"], one["dataset_to_concatenate"]) for one in reversed(known)
                  if "input_dataset" in one and "dataset_to_concatenate" in one), None)  # fmt: skip
-    found = _methods(statement, ("concatenate",))
+    found = method_calls(statement, "concatenate")
     if pair is None or len(found) != 1 or len(found[0].args) != 1:
         return None
     first, second = (one.element_spec for one in pair)
@@ -159,7 +156,7 @@ def _cast(first: Any, second: Any, tf: str) -> str:
         return text if one.dtype == other.dtype else f"{tf}.cast({text}, {tf}.{one.dtype.name})"
 
     if type(first) is tuple:
-        names = ["x", "y", "w"][: len(first)] if len(first) <= 3 else [f"x{place}" for place in range(len(first))]
+        names = part_names(len(first))
         inside = ", ".join(part(*three) for three in zip(first, second, names))
         return f"lambda {', '.join(names)}: ({inside}{',' * (len(first) == 1)})"
     return f"lambda x: {part(first, second, 'x')}"
@@ -167,7 +164,7 @@ def _cast(first: Any, second: Any, tf: str) -> str:
 
 def _listed(spot: Spot, statement: ast.stmt) -> Explanation | None:
     """`ds.concatenate([a, b])`: it takes one dataset."""
-    found = _methods(statement, ("concatenate",))
+    found = method_calls(statement, "concatenate")
     if len(found) != 1 or len(found[0].args) != 1:
         return None
     text, source = spot.source.text, spot.source
@@ -187,14 +184,14 @@ def _listed(spot: Spot, statement: ast.stmt) -> Explanation | None:
 
 def _lengths(spot: Spot, statement: ast.stmt) -> Explanation | None:
     """`from_tensor_slices((x, y))` of different numbers of rows."""
-    for call in _methods(statement, ("from_tensor_slices",)):
+    for call in method_calls(statement, "from_tensor_slices"):
         parts = (
             [one for one in ast.walk(call.args[0]) if isinstance(one, (ast.Name, ast.Attribute))] if call.args else []
         )
         sizes = {}
         for one in parts:
-            shape = getattr(lookup(one, spot), "shape", None)
             value = lookup(one, spot)
+            shape = getattr(value, "shape", None)
             if isinstance(value, (list, tuple)):
                 sizes[spot.source.text(one)] = len(value)
             elif shape is not None and len(shape) > 0:

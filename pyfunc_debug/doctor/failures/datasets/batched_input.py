@@ -91,6 +91,5 @@ def _unbatched(source: Source, call: ast.Call) -> tuple[str, tuple[int, int, tup
     if len(made) != 1 or not made[0].args or not isinstance(call.func, ast.Attribute) or call.func.attr != "map":
         return None
     size = source.arguments(made[0])
-    first, last = call.func.value.end_lineno or call.lineno, call.end_lineno or call.lineno
     text = f".unbatch().map({source.arguments(call)}).batch({size})"
-    return f"batch({size})", (first, last, source.spliced({tail(call): text}, first, last))
+    return f"batch({size})", source.kept_lines({tail(call): text})

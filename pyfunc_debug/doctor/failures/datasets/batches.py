@@ -72,10 +72,8 @@ def _of_elements(situation: Situation) -> Explanation | None:
         else:
             text = f".padded_batch({given})"
             cause += " padded_batch fills them up to the longest of each batch."
-        assert isinstance(call.func, ast.Attribute)
-        first, last = call.func.value.end_lineno or call.lineno, call.end_lineno or call.lineno
-        lines = source.spliced({tail(call): text}, first, last)
-        return Explanation(RULE, file, first, cause, Edit(file, first, last, lines), "", "likely")
+        edit = Edit(file, *source.kept_lines({tail(call): text}))
+        return Explanation(RULE, file, edit.first, cause, edit, "", "likely")
     return None
 
 
@@ -105,7 +103,7 @@ def _resized(spec: Any, tf: str, size: tuple[int, int]) -> str:
 
     if type(spec) is not tuple:
         return f"lambda x: {part(spec, 'x')}"
-    names = ["x", "y", "w"][: len(spec)] if len(spec) <= 3 else [f"x{place}" for place in range(len(spec))]
+    names = datasets.part_names(len(spec))
     return f"lambda {', '.join(names)}: ({', '.join(map(part, spec, names))}{',' * (len(spec) == 1)})"
 
 

@@ -58,14 +58,14 @@ def _read(statement: ast.stmt, spot: Spot) -> list[str]:
 def _dropped(spot: Spot, statement: ast.stmt, name: str) -> list[tuple[ast.Expr, str]]:
     """Statements above a line, of the same function, that call such a method of a dataset and drop the result."""
     function = spot.function
-    nodes = own_nodes(function) if function is not None else ast.walk(spot.source.tree)
+    nodes = [*(own_nodes(function) if function is not None else ast.walk(spot.source.tree))]
     found = [
         (one, one.value.func.attr) for one in nodes
         if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) and isinstance(one.value.func, ast.Attribute)
         and one.value.func.attr in METHODS and _owner(one) == name and one.lineno < statement.lineno
     ]  # fmt: skip
     bound = [
-        one.lineno for one in (own_nodes(function) if function is not None else ast.walk(spot.source.tree))
+        one.lineno for one in nodes
         if isinstance(one, ast.Assign) and any(getattr(part, "id", "") == name for part in one.targets)
         and not any(getattr(part, "id", "") == name for part in ast.walk(one.value))
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.reading import datasets, evaluation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source
-from pyfunc_debug.doctor.failures.reading.symbols import calls
+from pyfunc_debug.doctor.failures.reading.symbols import calls, method_calls
 from pyfunc_debug.interception.names.private import dataset_inputs
 
 RULE = "ragged-batch"
@@ -88,10 +88,6 @@ def _lengths(message: str) -> tuple[int, int] | None:
     return (rest[0], whole[0]) if differs else None
 
 
-def _named(source: Source, method: str) -> list[ast.Call]:
-    return [one for one in calls(source.tree) if isinstance(one.func, ast.Attribute) and one.func.attr == method]
-
-
 def _windows(source: Source, spot: Spot, every: list[Any]) -> list[ast.Call]:
     """The windows that leave a rest."""
     windows = [one for one in every if type(one).__name__ == "_WindowDataset"]
@@ -107,7 +103,7 @@ def _of_one_shape(spec: Any) -> bool:
 
 def _batches(source: Source, spot: Spot, every: list[Any], whole: int) -> list[ast.Call]:
     """The inner one of two batches: `ds.batch(101).map(split).batch(64)`, or that of a flat_map over windows."""
-    found = [one for one in _named(source, "batch") if keeps_rest(one, 1, spot)]
+    found = [one for one in method_calls(source.tree, "batch") if keeps_rest(one, 1, spot)]
     windows = any(type(one).__name__ == "_WindowDataset" for one in every)
     if not windows and not any(map(_is_outer, every)):
         return []

@@ -9,7 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.datasets import padded_batches
 from pyfunc_debug.doctor.failures.models import keras_calls
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.datasets import leaves
+from pyfunc_debug.doctor.failures.reading.datasets import leaves, part_names
 from pyfunc_debug.doctor.failures.reading.nodes import tail
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, read, short
@@ -122,10 +122,8 @@ def _padded(situation: Situation) -> Explanation | None:
         return None
     spec, tf = found[0], alias(spot, "tensorflow")
     kind = "sparse" if any(type(one).__name__ == "SparseTensorSpec" for one in leaves(spec)) else "ragged"
-    piece, first, last = tail(padded[0]), padded[0].lineno, padded[0].end_lineno or padded[0].lineno
     text = f".map({_to_tensors(spec, tf)}).padded_batch({spot.source.arguments(padded[0])})"
-    first = padded[0].func.value.end_lineno or first  # type: ignore[attr-defined]
-    edit = Edit(spot.file, first, last, spot.source.spliced({piece: text}, first, last))
+    edit = Edit(spot.file, *spot.source.kept_lines({tail(padded[0]): text}))
     parts = "have parts that" if isinstance(spec, (tuple, dict)) else "are tensors that"
     cause = (
         f"the elements of this dataset {parts} are {kind}, and padded_batch pads plain tensors only. A map makes "
@@ -133,13 +131,13 @@ def _padded(situation: Situation) -> Explanation | None:
     )
     if kind == "sparse":
         cause = cause.partition("; ragged_batch")[0] + "."
-    return Explanation(RULE, spot.file, first, cause, edit)
+    return Explanation(RULE, spot.file, edit.first, cause, edit)
 
 
 def _to_tensors(spec: Any, tf: str) -> str:
     """A lambda that makes plain tensors of the ragged and sparse parts of an element."""
     if isinstance(spec, tuple) and not hasattr(spec, "dtype"):
-        names = ["x", "y", "w"][: len(spec)] if len(spec) <= 3 else [f"x{place}" for place in range(len(spec))]
+        names = part_names(len(spec))
         parts = ", ".join(_to_tensor(one, name, tf) for one, name in zip(spec, names))
         return f"lambda {', '.join(names)}: ({parts}{',' * (len(spec) == 1)})"
     return f"lambda x: {_to_tensor(spec, 'x', tf)}"

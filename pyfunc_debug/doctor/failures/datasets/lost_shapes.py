@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.reading import datasets
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, ops_without_rank, shape_of, symbolic_parts
 from pyfunc_debug.interception.names.private import dataset_functions
 from pyfunc_debug.program.frames import user_frames
 
@@ -36,7 +36,6 @@ _WORDS = {
     "Reshape": "reshape to a tensor whose length nobody knows at trace gives a tensor of any rank",
 }
 _PYTHON = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
-_FARTHEST = 400
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -106,16 +105,10 @@ def _openers(situation: Situation) -> Iterator[Any]:
 
 def _behind(tensor: Any) -> Iterator[Any]:
     """The ops that gave a tensor without a rank, of tensors that had one."""
-    seen: set[int] = set()
-    waiting = [tensor]
-    while waiting and len(seen) < _FARTHEST:
-        op = getattr(waiting.pop(0), "op", None)
-        if op is None or id(op) in seen:
-            continue
-        seen.add(id(op))
-        inputs = [
-            one for one in op.inputs if is_symbolic(one) and shape_of(one) is None and one.dtype.name != "variant"
-        ]
+
+    def is_open(one: Any) -> bool:
+        return is_symbolic(one) and shape_of(one) is None and one.dtype.name != "variant"
+
+    for op, inputs in ops_without_rank(tensor, is_open):
         if not inputs and op.type not in ("Placeholder", "IteratorGetNext", "Identity"):
             yield op
-        waiting += inputs

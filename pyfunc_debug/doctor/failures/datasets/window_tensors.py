@@ -56,15 +56,12 @@ def _in_function(situation: Situation) -> Explanation | None:
     if len(made) != 1:
         return None
     text = spot.source.text(made[0].value)
-    first, last = made[0].lineno, made[0].end_lineno or made[0].lineno
-    edit = Edit(
-        spot.file, first, last, spot.source.spliced({made[0].value: f"{text}.get_single_element()"}, first, last)
-    )
+    edit = Edit(spot.file, *spot.source.kept_lines({made[0].value: f"{text}.get_single_element()"}))
     cause = (
         f"`{short(text, 40)}` is a dataset, of one batch, and line {spot.line} takes it for a tensor. "
         "get_single_element gives that batch."
     )
-    return Explanation(RULE, spot.file, first, cause, edit)
+    return Explanation(RULE, spot.file, made[0].lineno, cause, edit)
 
 
 def _mapped(situation: Situation) -> Explanation | None:
@@ -78,7 +75,7 @@ def _mapped(situation: Situation) -> Explanation | None:
         if len(found) == 1:
             call, function = found[0]
             given = source.text(call.args[0])
-            lines = _spliced(source, {tail(call): f".flat_map({given})"})
+            lines = source.kept_lines({tail(call): f".flat_map({given})"})
             name = getattr(function, "name", "the lambda")
             cause = (
                 f"{name} returns a dataset, so that the elements behind this map are datasets, and no tensors. "
@@ -142,7 +139,7 @@ def _windows(situation: Situation, nested: list[Any]) -> Explanation | None:
         }
         if rests:
             cause += " Without drop_remainder the last windows are shorter, and fit into no batch."
-        return Explanation(RULE, file, line, cause, Edit(file, *_spliced(source, pieces)))
+        return Explanation(RULE, file, line, cause, Edit(file, *source.kept_lines(pieces)))
     return None
 
 
@@ -186,9 +183,3 @@ def _flat(call: ast.Call, source: Source, spec: Any, spot: Spot) -> str | None:
     each = ", ".join(f"{one}.batch({text})" for one in names)
     each = f"({each},)" if len(names) == 1 else f"({each})"
     return f".flat_map(lambda {', '.join(names)}: {tf}.data.Dataset.zip({each}))"
-
-
-def _spliced(source: Source, pieces: dict[ast.expr, str]) -> tuple[int, int, tuple[str, ...]]:
-    first = min(one.lineno for one in pieces)
-    last = max(one.end_lineno or one.lineno for one in pieces)
-    return first, last, source.spliced(pieces, first, last)

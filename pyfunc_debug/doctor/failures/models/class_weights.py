@@ -11,7 +11,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, lookup
 
 RULE = "class-weight"
@@ -61,11 +61,7 @@ def asks_rank(situation: Situation) -> bool:
 
 def _weighs(error: BaseException) -> bool:
     """Whether a function of Keras' that makes weights of classes failed."""
-    traceback, found = error.__traceback__, False
-    while traceback is not None:
-        found = found or "class_weight" in traceback.tb_frame.f_code.co_name
-        traceback = traceback.tb_next
-    return found
+    return any("class_weight" in one.f_code.co_name for one in frames(error.__traceback__))
 
 
 def _dict(node: ast.expr, spot: Spot) -> Any:

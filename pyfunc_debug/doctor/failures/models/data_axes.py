@@ -88,11 +88,7 @@ def _whole_series(spot: Spot, got: list[str]) -> Explanation | None:
             f"{_name(one)} (line {one.lineno}) gives its last step only, [batch, {got[-1]}], and the "
             f"{_name(following)} behind it (line {following.lineno}) takes all steps."
         )
-        edit = Edit(
-            spot.file, one.lineno, one.end_lineno or one.lineno,
-            spot.source.spliced({one: new}, one.lineno, one.end_lineno or one.lineno),
-        )  # fmt: skip
-        return Explanation(RULE, spot.file, one.lineno, cause, edit)
+        return Explanation(RULE, spot.file, one.lineno, cause, Edit(spot.file, *spot.source.kept_lines({one: new})))
     return None
 
 
@@ -156,9 +152,7 @@ def _declared(spot: Spot, layer: str, got: list[str]) -> Explanation | None:
 
 
 def _told(spot: Spot, call: ast.Call, cause: str, pieces: dict[ast.expr, str]) -> Explanation:
-    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
-    edit = Edit(spot.file, first, last, spot.source.spliced(pieces, first, last))
-    return Explanation(RULE, spot.file, call.lineno, cause, edit)
+    return Explanation(RULE, spot.file, call.lineno, cause, Edit(spot.file, *spot.source.kept_lines(pieces)))
 
 
 def _sizes(text: str) -> list[str]:

@@ -7,11 +7,11 @@ import math
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, lookup, method_calls, shape_of
 from pyfunc_debug.interception.names.private import dataset_inputs
 
 RULE = "structure"
@@ -26,11 +26,8 @@ _WEIGHED = "reduce_weighted_values"
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if `fit` did not take one of its arguments."""
-    spot, said = situation.last, situation.message
-    statement = spot.source.statement(spot.line) if spot is not None else None
-    if spot is None or statement is None:
-        return None
-    for call in fits(statement):
+    said = situation.message
+    for spot, call in failed_fits(situation):
         given = argument(call, 0, "x")
         if given is None:
             continue
@@ -42,21 +39,11 @@ def explain(situation: Situation) -> Explanation | None:
             found = _split(spot, call, given, data)
         elif sizes is not None and (rows := _rows_of_model(call, spot)) is not None and rows == int(sizes[2]):
             found = _last_batch(spot, call, given, data, rows, int(sizes[1]))
-        elif _passed(situation.inner, _WEIGHED):
+        elif any(one.f_code.co_name == _WEIGHED for one in frames(situation.inner.__traceback__)):
             found = _shaped_weights(spot, call)
         if found is not None:
             return found
     return None
-
-
-def _passed(error: BaseException, function: str) -> bool:
-    """Whether an exception came through a function of this name."""
-    traceback = error.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_name == function:
-            return True
-        traceback = traceback.tb_next
-    return False
 
 
 def _labels(spot: Spot, call: ast.Call, given: ast.expr) -> Explanation | None:
@@ -79,8 +66,10 @@ def _weights(spot: Spot, call: ast.Call, given: ast.expr, data: Any) -> Explanat
     text, tf = spot.source.text, alias(spot, "tensorflow")
     cause = f"Beside a dataset, fit takes no weights: they are the third part of its elements, {text(weights)} too."
     removed = _without(spot, call, {}, "sample_weight")
-    made = [one.args[0] for one in _methods(spot, "from_tensor_slices") if one.args]
-    near = len(made) == 1 and 0 <= call.lineno - made[0].lineno <= _FARTHEST and not _methods(spot, "map")
+    made = [one.args[0] for one in method_calls(spot.source.tree, "from_tensor_slices") if one.args]
+    near = (
+        len(made) == 1 and 0 <= call.lineno - made[0].lineno <= _FARTHEST and not method_calls(spot.source.tree, "map")
+    )
     if near and isinstance(made[0], ast.Tuple) and len(made[0].elts) == 2 and _defined_before(spot, weights, made[0]):
         parts = ", ".join(map(text, (*made[0].elts, weights)))
         return _told(spot, call, cause, {made[0]: f"({parts})", **removed})
@@ -91,14 +80,6 @@ def _weights(spot: Spot, call: ast.Call, given: ast.expr, data: Any) -> Explanat
     rows = f"{tf}.data.Dataset.zip(({text(given)}.unbatch(), {tf}.data.Dataset.from_tensor_slices({text(weights)})))"
     new = f"{rows}.map(lambda row, weight: (*row, weight)).batch({size})"
     return _told(spot, call, cause, _without(spot, call, {given: new}, "sample_weight"))
-
-
-def _methods(spot: Spot, name: str) -> list[ast.Call]:
-    """Calls of a method of a name, also behind other calls."""
-    return [
-        one for one in ast.walk(spot.source.tree)
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == name
-    ]  # fmt: skip
 
 
 def _defined_before(spot: Spot, name: ast.expr, place: ast.expr) -> bool:
@@ -112,7 +93,7 @@ def _defined_before(spot: Spot, name: ast.expr, place: ast.expr) -> bool:
 
 def _batch_size(spot: Spot, spec: Any) -> str:
     """The size of a dataset's batches, as it is written in the file's one `.batch(...)`."""
-    found = [one.args[0] for one in _methods(spot, "batch") if one.args]
+    found = [one.args[0] for one in method_calls(spot.source.tree, "batch") if one.args]
     shape = shape_of(spec[0]) or ()
     return spot.source.text(found[0]) if len(found) == 1 else str(shape[0]) if shape and shape[0] else ""
 
@@ -154,7 +135,7 @@ def _last_batch(spot: Spot, call: ast.Call, given: ast.expr, data: Any, rows: in
     """A last batch that is smaller than the size which the model's input fixes."""
     cause = f"The model's input fixes the size of a batch, {rows}, and the last batch has {left} rows."
     if is_dataset(data):
-        batches = [one for one in _methods(spot, "batch") if one.args and not one.keywords]
+        batches = [one for one in method_calls(spot.source.tree, "batch") if one.args and not one.keywords]
         new: dict[ast.expr, str] = {one: spot.source.with_argument(one, "drop_remainder=True") for one in batches}
         if len(batches) != 1:
             advice = "Batch it with drop_remainder=True."
@@ -206,6 +187,4 @@ def _without(
 
 
 def _told(spot: Spot, call: ast.Call, cause: str, pieces: dict[ast.expr, str]) -> Explanation:
-    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
-    edit = Edit(spot.file, first, last, spot.source.spliced(pieces, first, last))
-    return Explanation(RULE, spot.file, call.lineno, cause, edit)
+    return Explanation(RULE, spot.file, call.lineno, cause, Edit(spot.file, *spot.source.kept_lines(pieces)))

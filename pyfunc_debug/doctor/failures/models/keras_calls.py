@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pyfunc_debug.doctor.failures.gradients.left_behind import is_outside
 from pyfunc_debug.doctor.failures.models.keras_chains import makes_layers
@@ -185,6 +185,14 @@ def fits(statement: ast.stmt) -> list[ast.Call]:
     """The calls of `fit`, `evaluate` and `predict` in a statement."""
     wanted = ("fit", "evaluate", "predict")
     return [one for one in calls(statement) if isinstance(one.func, ast.Attribute) and one.func.attr in wanted]
+
+
+def failed_fits(situation: Situation) -> Iterator[tuple[Spot, ast.Call]]:
+    """The user's failing frame with each call of `fits` in its statement."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is not None and statement is not None:
+        yield from ((spot, one) for one in fits(statement))
 
 
 def compiled(spot: Spot, fit: ast.Call, name: str) -> ast.expr | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import compiled, fits
+from pyfunc_debug.doctor.failures.models.keras_calls import compiled, failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -25,11 +25,8 @@ _LABELS = re.compile(r"^Expected \w+, but got .+ of type 'str'|y_true and y_pred
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if names in a dict are not those of the model."""
-    spot, said = situation.last, situation.message
-    statement = spot.source.statement(spot.line) if spot is not None else None
-    if spot is None or statement is None:
-        return None
-    for call in fits(statement):
+    said = situation.message
+    for spot, call in failed_fits(situation):
         model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
         outputs = [str(one) for one in getattr(model, "output_names", None) or ()]
         if len(outputs) == 0:
@@ -191,8 +188,5 @@ def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
 
 
 def _told(spot: Spot, line: int, cause: str, pieces: Mapping[ast.expr, str], advice: str) -> Explanation:
-    edit = None
-    if pieces:
-        first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
-        edit = Edit(spot.file, first, last, spot.source.spliced(pieces, first, last))
+    edit = Edit(spot.file, *spot.source.kept_lines(pieces)) if pieces else None
     return Explanation(RULE, spot.file, line, cause, edit, "" if edit is not None else advice)

@@ -10,10 +10,10 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import described, is_dataset, lookup, shape_of
 
@@ -56,11 +56,7 @@ class _Given:
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a model has other inputs or outputs than its data."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
-    if spot is None or statement is None or "keras" not in _raised_in(situation.inner):
-        return None
-    for call in fits(statement):
+    for spot, call in failed_fits(situation) if _of_keras(situation.inner) else ():
         given = _given(spot, call)
         found = None
         if given is not None and is_dataset(lookup(given.x, spot)):
@@ -72,13 +68,9 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
-def _raised_in(error: BaseException) -> str:
-    """The files through which an exception came, outermost first."""
-    files, traceback = [], error.__traceback__
-    while traceback is not None:
-        files.append(traceback.tb_frame.f_code.co_filename)
-        traceback = traceback.tb_next
-    return "\n".join(files)
+def _of_keras(error: BaseException) -> bool:
+    """Whether an exception came through a file of Keras'."""
+    return any("keras" in one.f_code.co_filename for one in frames(error.__traceback__))
 
 
 def _given(spot: Spot, call: ast.Call) -> _Given | None:

@@ -58,9 +58,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _told(spot: Spot, loss: ast.expr, cause: str, new: str) -> Explanation:
-    first, last = loss.lineno, loss.end_lineno or loss.lineno
-    edit = Edit(spot.file, first, last, spot.source.spliced({loss: new}, first, last))
-    return Explanation(RULE, spot.file, first, cause, edit)
+    return Explanation(RULE, spot.file, loss.lineno, cause, Edit(spot.file, *spot.source.kept_lines({loss: new})))
 
 
 def _sizes(text: str) -> _Shape:

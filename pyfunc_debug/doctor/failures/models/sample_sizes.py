@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import islice
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
-from pyfunc_debug.doctor.failures.reading.datasets import leaves
+from pyfunc_debug.doctor.failures.reading.datasets import leaves, with_inputs
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.symbols import alias, described, is_dataset, lookup, shape_of
-from pyfunc_debug.interception.names.private import dataset_inputs
 
 RULE = "unknown-shape"
 _MOST = 100
@@ -55,11 +55,7 @@ def _stacks(dataset: Any) -> bool:
     """Whether a dataset was batched as it is, and nothing before pads or is ragged."""
     if not is_dataset(dataset):
         return False
-    stages: list[Any] = []
-    waiting = [dataset]
-    while waiting and len(stages) < _MOST:
-        stages.append(waiting.pop())
-        waiting += dataset_inputs(stages[-1])
+    stages = [*islice(with_inputs([dataset]), _MOST)]
     kinds = {type(one).__name__ for one in stages}
     ragged = any(hasattr(leaf, "ragged_rank") for one in stages for leaf in leaves(one.element_spec))
     return (

@@ -48,5 +48,4 @@ def as_edit(file: str, source: Source, pieces: dict[ast.expr, str], most: int | 
     changed = {one: text for one, text in pieces.items() if text != source.text(one)}
     if not changed or (most is not None and len({one.lineno for one in changed}) > most):
         return None
-    first, last = min(one.lineno for one in changed), max(one.end_lineno or one.lineno for one in changed)
-    return Edit(file, first, last, source.spliced(changed, first, last))
+    return Edit(file, *source.kept_lines(changed))

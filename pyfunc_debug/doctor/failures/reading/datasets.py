@@ -18,7 +18,7 @@ def held(situation: Situation) -> Iterator[Any]:
     values = [value for spot in situation.spots for known in (spot.variables, spot.module) for value in known.values()]
     for error in (situation.inner, situation.error):
         values += [value for one in frames(error.__traceback__) for value in list(one.f_locals.values())]
-    yield from _with_inputs(value for value in values if is_dataset(value))
+    yield from with_inputs(value for value in values if is_dataset(value))
 
 
 def read_here(situation: Situation) -> Iterator[Any]:
@@ -27,10 +27,11 @@ def read_here(situation: Situation) -> Iterator[Any]:
     statement = spot.source.statement(spot.line) if spot is not None else None
     named = [spot.value(name) for name in names(statement)] if spot is not None and statement is not None else []
     found = [value for value in named if is_dataset(value)]
-    yield from _with_inputs(found) if found else held(situation)
+    yield from with_inputs(found) if found else held(situation)
 
 
-def _with_inputs(found: Iterable[Any]) -> Iterator[Any]:
+def with_inputs(found: Iterable[Any]) -> Iterator[Any]:
+    """Some datasets, and those that they read from, each once."""
     waiting: list[Any] = list(found)
     seen: set[int] = set()
     while waiting and len(seen) < _MOST:
@@ -48,6 +49,11 @@ def leaves(spec: Any) -> Iterator[Any]:
             yield from leaves(one)
     else:
         yield spec
+
+
+def part_names(count: int) -> list[str]:
+    """The names that a pasted lambda gives to the parts of an element."""
+    return ["x", "y", "w"][:count] if count <= 3 else [f"x{place}" for place in range(count)]
 
 
 def has_datasets(spec: Any) -> bool:

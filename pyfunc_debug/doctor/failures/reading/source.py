@@ -144,9 +144,14 @@ class Source:
         Returns:
           The first and the last of the lines, and one line for them; None where that cannot be written on one line.
         """
+        first, last, lines = self.kept_lines(pieces)
+        return first, last, _joined(list(lines))
+
+    def kept_lines(self, pieces: Mapping[ast.expr, str]) -> tuple[int, int, tuple[str, ...]]:
+        """The same with the breaks between lines kept: first and last line, and the lines in their place."""
         first = min(node.lineno for node in pieces)
         last = max(node.end_lineno or node.lineno for node in pieces)
-        return first, last, _joined(list(self.spliced(pieces, first, last)))
+        return first, last, self.spliced(pieces, first, last)
 
     def spliced(self, pieces: Mapping[ast.expr, str], first: int, last: int) -> tuple[str, ...]:
         """Lines `first` to `last` with other text in the place of some expressions, and the breaks between lines kept.

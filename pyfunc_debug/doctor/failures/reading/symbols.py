@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
@@ -119,7 +119,29 @@ def ops_before(tensors: Iterable[Any]) -> Iterator[Any]:
             waiting.extend(op.inputs)
 
 
+def ops_without_rank(tensor: Any, is_open: Callable[[Any], bool]) -> Iterator[tuple[Any, list[Any]]]:
+    """The ops that a tensor is computed by, nearest first, as far as their inputs have no rank: up to the 400th.
+
+    Args:
+      tensor: A tensor of a graph.
+      is_open: Whether an input is to be followed.
+
+    Yields:
+      An op, and those of its inputs that are followed.
+    """
+    seen: set[int] = set()
+    waiting = [tensor]
+    while waiting and len(seen) < _NEAREST:
+        op = getattr(waiting.pop(0), "op", None)
+        if op is not None and id(op) not in seen:
+            seen.add(id(op))
+            inputs = [one for one in op.inputs if is_open(one)]
+            yield op, inputs
+            waiting += inputs
+
+
 _FARTHEST = 20_000
+_NEAREST = 400
 
 
 def symbolic_parts(node: ast.AST, spot: Spot) -> dict[str, Any]:
@@ -206,6 +228,11 @@ def root_is(node: ast.AST, spot: Spot, module: str) -> bool:
         return False
     value = spot.value(node.id)
     return str(getattr(value, "__name__", "")).split(".")[0] == module and not callable(value)
+
+
+def method_calls(node: ast.AST, *names: str) -> list[ast.Call]:
+    """The calls of methods of these names, also behind other calls."""
+    return [one for one in calls(node) if isinstance(one.func, ast.Attribute) and one.func.attr in names]
 
 
 def calls(node: ast.AST) -> Iterator[ast.Call]:
