@@ -93,9 +93,18 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["forked"] = forked.shared()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--programs", choices=["some", "more", "all"],
+        help="of the doctor's programs: a share (with nothing named to run), the others (nothing else is run), or all",
+    )  # fmt: skip
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Where Python is told to write no bytecode, each program of a test would compile us anew: 0.4 s of CPU."""
     _keep_as_written(config)
+    if config.option.programs is None:  # the processes of a suite are given what is chosen here
+        config.option.programs = "some" if config.args_source is pytest.Config.ArgsSource.TESTPATHS else "all"
     if with_tensorflow := getattr(config, "workerinput", {}).get("forked"):
         forked.join(*with_tensorflow)
     if hasattr(config, "workerinput"):
@@ -190,6 +199,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path in SLOW_FILES:
             item.add_marker(pytest.mark.slow)
+    _leave_out(config, items)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the doctor's programs those that are not asked for."""
+    wanted = config.option.programs
+    if wanted == "all":
+        return
+    kept = {
+        more: [item for item in items if (item.get_closest_marker("more") is not None) is more]
+        for more in (False, True)
+    }
+    config.hook.pytest_deselected(items=kept[wanted != "more"])
+    items[:] = kept[wanted == "more"]
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return {
+        "some": "the doctor's programs: one of four, and one for each rule; --programs all runs them all, as CI does",
+        "more": "the doctor's programs that the whole suite leaves out, and nothing else",
+        "all": "the doctor's programs: all that are asked for",
+    }[config.option.programs]
 
 
 def _patched_attributes() -> list[tuple[Any, str]]:

@@ -21,6 +21,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import is_instruction
 from pyfunc_debug.doctor.rules.failed_programs import NAMES
 from tests import forked
 from tests.doctor.pasting import parts, pasted, pastes, run
+from tests.doctor.share import shared
 from tests.limits import HANG_S
 
 FOLDER = Path(__file__).parent / "failing"
@@ -29,10 +30,11 @@ _ROUNDS = 3
 
 
 def programs():
+    """Name, the rule that is expected, and what a test is given: the source and what is expected."""
     for file in sorted(FOLDER.glob("*.txt")):
         for head, rest in parts(file.read_text()):
             source, _, expected = rest.partition("\n--- ")
-            yield pytest.param(source + "\n", expected.strip(), id=f"{file.stem}-{head.split()[0]}")
+            yield f"{file.stem}-{head.split()[0]}", expected.split()[0], (source + "\n", expected.strip())
 
 
 def apply(told: str, path: Path) -> bool:
@@ -58,7 +60,7 @@ IN_STEPS = "whole-schedule_that_chooses_by_the_step"
 
 
 def test_programs_that_are_looked_at_more_closely_are_there_and_have_lines_to_paste():
-    expected = {str(one.id): one.values[1] for one in programs()}
+    expected = {name: told for name, _, (_, told) in programs()}
     closely = [name for name in expected if "-chain_" in name or name.startswith("losses-")]
     assert len(closely) > 20
     assert [name for name in (*closely, *IN_OPS, IN_STEPS) if expected[name] not in NAMES] == []
@@ -108,7 +110,9 @@ def test_run_eagerly_is_not_offered_for_numpy_behind_a_layer_that_is_trained(bef
     assert ("NumPy has no gradient there." in told) is bool(before)
 
 
-@pytest.mark.parametrize(("source", "expected"), list(programs()))
+@pytest.mark.parametrize(
+    ("source", "expected"), [pytest.param(*both, id=name, marks=more) for name, both, more in shared(programs())]
+)
 def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_program(
     source, expected, tmp_path, request
 ):

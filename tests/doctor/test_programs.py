@@ -24,6 +24,7 @@ from tests.doctor import programs_threads_helper2 as programs_threads_helper2
 from tests.doctor import programs_threads_session33_2 as programs_threads_session33_2
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted
+from tests.doctor.share import shared
 
 
 def findings(program, ends_with: type[BaseException] | None = None, clock: str = "", **options) -> list[Finding]:
@@ -88,10 +89,10 @@ def name(case) -> str:
 def each(cases):
     """Parameters for tests. The quick line has two programs of each rule that do not train a model."""
     quick = Counter()
-    for case in cases:
+    for ident, case, more in shared((name(case), case[0], case) for case in cases):
         slow = quick[case[0]] == _QUICK or trains(case[1].__code__)
         quick[case[0]] += not slow
-        yield pytest.param(case, marks=[pytest.mark.slow] * slow, id=name(case))
+        yield pytest.param(case, marks=[*more, *[pytest.mark.slow] * slow], id=ident)
 
 
 def trains(code: CodeType) -> bool:
