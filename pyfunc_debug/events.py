@@ -199,6 +199,7 @@ class Notice(str, Enum):
     SECOND_ORDER = "second-order"
     CUT_GRADIENT = "cut-gradient"
     ALL_NONE = "all-none"
+    ASKED_TAPE = "asked-tape"
     SOME_NONE = "some-none"
     FLAT_OP = "flat-op"
     NOT_FINITE = "not-finite"

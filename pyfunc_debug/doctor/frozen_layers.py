@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
@@ -120,3 +121,157 @@ def _fix(facts: Facts, file: str, late: list[tuple[ast.FunctionDef, ast.Assign]]
         lines = () if frozen else (f"{blanks}{renewed}  # {_KNOWS}",)
         edits.append(Edit(file, end + 1, end, (*lines, f"{blanks}{model}.make_train_function(force=True)")))
     return pastes.written(*edits) if len(edits) <= pastes.MOST else f"self.model.{_AGAIN[1]}(force=True) behind it"
+
+
+def set_between_fits(facts: Facts, file: str) -> Iterator[Finding]:
+    """A finding for each `fit` behind a line that set `trainable`, of a model that trained before and was not compiled.
+
+    Args:
+      facts: The recording.
+      file: A file of the user's, whose model was trained.
+    """
+    own = pastes.source(facts, file)
+    fits = [call for at, line in sorted(pastes.keras_sites(facts)) if at == file
+            and (call := pastes.call_at(facts, file, line, "fit")) is not None]  # fmt: skip
+    for first, second in itertools.pairwise(fits):
+        one, other = own.statement(first.lineno), own.statement(second.lineno)
+        block = own.block(one) if one is not None else None
+        model = ast.unparse(first.func).rpartition(".")[0]
+        if block is None or one is None or other not in block or ast.unparse(second.func) != f"{model}.fit":
+            continue
+        between = block[block.index(one) + 1 : block.index(other)]
+        set_ = [part for each in between for part in _sets_trainable(each)]
+        late = [part for part in set_ if not _is_true(part) or _frozen_above(own.tree, part.lineno)]
+        if late and not any(_compiles(facts, file, each) for each in between):
+            yield _told_between_fits(facts, file, model, (first, second), late, between)
+
+
+def _sets_trainable(node: ast.AST) -> list[ast.Assign]:
+    """The assignments of a statement, loops too, that set `trainable`."""
+    return [
+        one for one in ast.walk(node) if isinstance(one, ast.Assign)
+        and any(isinstance(target, ast.Attribute) and target.attr == "trainable" for target in one.targets)
+    ]  # fmt: skip
+
+
+def _is_true(statement: ast.Assign) -> bool:
+    return isinstance(statement.value, ast.Constant) and statement.value.value is True
+
+
+def _frozen_above(tree: ast.AST, line: int) -> bool:
+    """Whether something was frozen above a line: before, all is trainable."""
+    frozen = [one for one in _sets_trainable(tree) if not _is_true(one) and one.lineno < line]
+    words = [one.value for call in pastes.walk(tree, ast.Call) for one in call.keywords if one.arg == "trainable"]
+    return bool(frozen) or any(isinstance(one, ast.Constant) and one.value is False for one in words)
+
+
+def _compiles(facts: Facts, file: str, statement: ast.stmt) -> bool:
+    """Whether a statement, or a function of the file that it calls, compiles a model."""
+    functions = {one.name: one for one in pastes.walk(facts.tree(file), ast.FunctionDef)}
+    todo, seen = [statement], set[str]()
+    while todo:
+        for one in ast.walk(todo.pop()):
+            name = pastes.last_name(one.func) if isinstance(one, ast.Call) else ""
+            if name in (*_AGAIN, "load_model"):
+                return True
+            if name in functions and name not in seen:
+                seen.add(name)
+                todo.append(functions[name])
+    return False
+
+
+def _told_between_fits(
+    facts: Facts, file: str, model: str, fits: tuple[ast.Call, ast.Call], late: list[ast.Assign],
+    between: list[ast.stmt],
+) -> Finding:  # fmt: skip
+    own, tf = pastes.source(facts, file), pastes.module(facts, file, "tensorflow")
+    compiled = [
+        one for one in pastes.walk(own.tree, ast.Call)
+        if ast.unparse(one.func) == f"{model}.compile" and one.lineno < fits[0].lineno
+    ]  # fmt: skip
+    keras = pastes.module(facts, file, "keras") or (f"{tf}.keras" if tf else "keras")
+    last = next(one for one in reversed(between) if _sets_trainable(one))
+    call = compiled[-1] if len(compiled) == 1 else None
+    new = _compiled_again(own.text(call), call, model, keras) if call is not None else ""
+    return Finding(
+        "stale-closure", "error", None, (),
+        f"line {late[0].lineno} sets {ast.unparse(late[0].targets[0])} after {model} trained in line "
+        f"{fits[0].lineno}. Keras traced its step there, with what was trainable then; only compile makes it again, so "
+        f"that the fit of line {fits[1].lineno} trains the same weights",
+        pastes.written(pastes.behind(file, last, new)) if new
+        else f"{model}.compile(...)  # behind line {last.lineno}, with an optimizer of its own",
+        file, late[0].lineno,
+        evidence=tuple(f"line {one.lineno}: {facts.line(file, one.lineno)}" for one in late[:3]), confidence="likely",
+    )  # fmt: skip
+
+
+def _compiled_again(text: str, call: ast.Call, model: str, keras: str) -> str:
+    """The call of compile once more, with a new optimizer: the old one knows the variables of before."""
+    optimizer = pastes.argument(call, 0, "optimizer")
+    if isinstance(optimizer, ast.Constant) or (isinstance(optimizer, ast.Call) and not _is_starred(call)):
+        return text
+    if not isinstance(optimizer, ast.Name) or _is_starred(call):
+        return ""
+    given = [one for one in call.keywords if one.arg != "optimizer"]
+    rest = [ast.unparse(one) for one in (*call.args[1:], *given)]
+    again = f"{keras}.optimizers.deserialize({keras}.optimizers.serialize({optimizer.id}))"
+    return f"{model}.compile({', '.join([f'optimizer={again}' if not call.args else again, *rest])})"
+
+
+def _is_starred(call: ast.Call) -> bool:
+    return any(one.arg is None for one in call.keywords) or any(isinstance(one, ast.Starred) for one in call.args)
+
+
+def frozen_before_training(facts: Facts, file: str) -> Iterator[Finding]:
+    """A finding for a discriminator that was compiled, frozen for the model it is in, and trained: Keras 3 does not.
+
+    Keras 2 took what was trainable at `compile`; Keras 3 takes what is as it traces the first step.
+
+    Args:
+      facts: The recording.
+      file: A file of the user's, whose model was trained.
+    """
+    if not str((facts.meta.get("versions") or {}).get("keras", "")).startswith("3"):
+        return
+    own, told = pastes.source(facts, file), set[str]()
+    frozen = {ast.unparse(one.targets[0]): one for one in _sets_trainable(own.tree)
+              if isinstance(one.value, ast.Constant) and not one.value.value}  # fmt: skip
+    thawed = {ast.unparse(one.targets[0]) for one in _sets_trainable(own.tree)} - frozen.keys()
+    thawed |= {ast.unparse(one.targets[0]) for one in _sets_trainable(own.tree) if _is_true(one)}
+    compiles = [one for one in pastes.walk(own.tree, ast.Call) if pastes.last_name(one.func) == "compile"]
+    for at, line in pastes.keras_sites(facts):
+        call = pastes.call_at(facts, file, line, "train_on_batch") if at == file else None
+        model = ast.unparse(call.func).rpartition(".")[0] if call is not None else ""
+        late = frozen.get(f"{model}.trainable")
+        if call is None or late is None or f"{model}.trainable" in thawed or model in told or len(compiles) < 2:
+            continue
+        loops = [one for one in own.around(late) if isinstance(one, _LOOPS)]
+        first = next((one for one in compiles if ast.unparse(one.func) == f"{model}.compile"), None)
+        if loops or (first is not None and own.function(first.lineno) is own.function(late.lineno)
+                     and first.lineno > late.lineno):  # fmt: skip
+            continue
+        told.add(model)
+        yield _told_frozen(facts, file, own.statement(line), model, late)
+
+
+def _told_frozen(facts: Facts, file: str, statement: ast.stmt | None, model: str, late: ast.Assign) -> Finding:
+    own = pastes.source(facts, file)
+    block = own.block(statement) if statement is not None else None
+    behind = block[block.index(statement) + 1 :] if block is not None and statement is not None else []
+    others = [
+        one for one in behind for call in pastes.walk(one, ast.Call)
+        if pastes.last_name(call.func) == "train_on_batch" and ast.unparse(call.func) != f"{model}.train_on_batch"
+    ]  # fmt: skip
+    fix = f"{model}.trainable = True above its train_on_batch, and False above that of the model it is in"
+    if others and statement is not None:
+        fix = pastes.written(
+            pastes.above(facts, file, others[0].lineno, f"{model}.trainable = False"),
+            pastes.above(facts, file, statement.lineno, f"{model}.trainable = True  # as Keras traces its step"),
+        )
+    line = statement.lineno if statement is not None else late.lineno
+    return Finding(
+        "stale-closure", "error", None, (),
+        f"{model} does not train in line {line}: Keras 3 takes what is trainable as it traces the first step, not at "
+        f"compile as Keras 2 did, and line {late.lineno} froze {model} before that",
+        fix, file, line, evidence=(f"line {late.lineno}: {facts.line(file, late.lineno)}",), confidence="likely",
+    )  # fmt: skip

@@ -44,8 +44,10 @@ from pyfunc_debug.doctor.failures.datasets import (
 )
 from pyfunc_debug.doctor.failures.gradients import (
     above_tape,
+    applied_pairs,
     below_tape,
     custom_gradients,
+    eager_gradients,
     flat_losses,
     metric_losses,
     no_gradients,
@@ -250,6 +252,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     python_loops.explain,
     vector_shapes.explain,
     used_tapes.explain,
+    eager_gradients.explain,
+    applied_pairs.explain,
     watched.explain,
     watched.of_array,
     checks.explain,

@@ -13,7 +13,7 @@ from pyfunc_debug.records import Finding
 
 NAMES = ("left-out-loss",)
 _ADDS = re.compile(r"\b(?:kernel|bias|activity|embeddings|recurrent)_regularizer\s*=\s*(?!None)|\.add_loss\(")
-_TAKES = re.compile(r"\.losses\b|compute_loss|compiled_loss|l2_loss|reg_loss|regularization")
+_TAKES = re.compile(r"\.losses\b(?!\.| import)|compute_loss|compiled_loss|l2_loss|reg_loss|regularization")
 """Who writes one of these adds them, or computes them otherwise."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import pastes, replaced_objects
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.frozen_layers import set_between_calls, set_too_late
+from pyfunc_debug.doctor.frozen_layers import frozen_before_training, set_between_calls, set_between_fits, set_too_late
 from pyfunc_debug.doctor.kept_values import KeptValue
 from pyfunc_debug.doctor.needs_python import needs_python
 from pyfunc_debug.doctor.rebound_variables import rebound
@@ -47,6 +47,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     for file in dict.fromkeys(file for number in steps for file, _ in pastes.run_sites(facts, number)):
         yield from rebound(facts, file)
         yield from set_too_late(facts, file)
+        yield from set_between_fits(facts, file)
+        yield from frozen_before_training(facts, file)
 
 
 def _finding(

@@ -22,7 +22,7 @@ from pyfunc_debug.interception.finite import NotFinite
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.tokens import plain, token_of
-from pyfunc_debug.program.frames import direct_caller, is_generated, user_frames
+from pyfunc_debug.program.frames import direct_caller, is_generated, own_frame, user_frames
 
 _FARTHEST = 3000
 """How many ops are looked at."""
@@ -67,6 +67,7 @@ class CutGradients:
         self._user_line = user_line
         self._reported: set[tuple[str, str]] = set()
         self._asked: set[tuple[str, int]] = set()
+        self._steps: set[tuple[types.CodeType, int]] = set()
         self._partly: set[tuple[str, int]] = set()
         self._searched: set[int] = set()
         self._finite = finite
@@ -84,6 +85,7 @@ class CutGradients:
                 drop_our_frame(error)
                 raise
             try:
+                self._tell_of_step(target, sys._getframe(1))
                 if all(one is None for one in self._names.nest.flatten(found)):
                     self._tell_of_none(sources, sys._getframe(1))
                 self._tell_of_some(target, sources, found, sys._getframe(1))
@@ -97,6 +99,17 @@ class CutGradients:
             return found
 
         return gradient
+
+    def _tell_of_step(self, target: Any, frame: types.FrameType) -> None:
+        """The user's line of eager code that asked a tape: no function is traced by which its file would be known."""
+        key = (frame.f_code, frame.f_lineno)
+        if key in self._steps or len(self._steps) >= _MOST_LINES:
+            return
+        self._steps.add(key)
+        user = own_frame(frame)
+        if user is not None and all(hasattr(one, "numpy") for one in self._names.nest.flatten(target)):
+            file, line = self._user_line(user.f_code.co_filename, user.f_lineno)
+            self._observer.notice(Notice.ASKED_TAPE, None, None, file=file, line=line, sources=[file])
 
     def _tell_of_none(self, sources: Any, frame: types.FrameType) -> None:
         """The user's line that got nothing but None, and whether it asked for tensors."""

@@ -6,12 +6,13 @@ Nothing is evaluated: a name that the block reads is followed up through what se
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of
 
-_LISTS = ("trainable_variables", "trainable_weights", "variables", "weights")
+LISTS = ("trainable_variables", "trainable_weights", "variables", "weights")
+"""What lists a model's variables."""
 _CHANGES = ("assign", "assign_sub", "assign_add")
 _ASKS = ("gradient", "apply_gradients", "apply", "watch")
 _GROWS = ("append", "extend", "insert")
@@ -35,22 +36,78 @@ def begins_late(file: str, source: Source, block: ast.With, wanted: ast.expr) ->
     own = source.block(block)
     if not owners or own is None or any(_reads(source, one, owners) for one in block.body):
         return None
-    needed = _loaded(block.body)
+    first = _first_of(source, own[: own.index(block)], _loaded(block.body), owners)
+    return None if first is None else (first, _begun_at(file, source, block, first))
+
+
+def in_block(
+    source: Source, statement: ast.stmt, target: ast.expr, wanted: ast.expr, tape: str, watched: Sequence[str] = ()
+) -> tuple[int, str, tuple[str, ...]] | None:
+    """The lines above a statement that compute something, in a new block of a tape.
+
+    Args:
+      source: The file's text.
+      statement: Where the gradient is needed.
+      target: What is differentiated there.
+      wanted: What for.
+      tape: The `with` of the block, without its blanks.
+      watched: Lines that the block begins with.
+
+    Returns:
+      The line that the block begins at, the text of the target behind it, and its lines; None where nothing among the
+      statements around this one computes it, or other lines could not be indented.
+    """
+    own, owners, text = source.block(statement), _owners(source, wanted), source.text(target)
+    if own is None or not owners:
+        return None
+    above = own[: own.index(statement)]
+    made = [place for place, one in enumerate(above) if _sets(one) & owners]
+    first = _first_of(source, above[made[-1] + 1 if made else 0 :], _loaded([ast.Expr(target)]), owners)
+    direct = _reads(source, target, owners) and dotted(target) not in owners
+    if first is None and not direct:
+        return None
+    begin = statement.lineno if first is None else _first_line(first)
+    blanks = indent_of(source.lines[statement.lineno - 1])
+    lines = source.lines[begin - 1 : statement.lineno - 1]
+    if len(lines) > _MOST or _has_long_text(source, begin, statement.lineno):
+        return None
+    while lines and not lines[-1].strip():
+        lines.pop()
+    inside = [f"    {line}" if line.strip() else line for line in lines]
+    if direct or not isinstance(target, ast.Name):
+        inside.append(f"{blanks}    value = {text}")
+        text = "value"
+    return begin, text, (f"{blanks}{tape}", *(f"{blanks}    {one}" for one in watched), *inside)
+
+
+def _first_of(source: Source, above: list[ast.stmt], needed: set[str], owners: set[str]) -> ast.stmt | None:
+    """The first of some statements that reads a variable, of those by which some names are computed."""
     first: ast.stmt | None = None
-    for one in reversed(own[: own.index(block)]):
+    for one in reversed(above):
         if isinstance(one, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)) or not _sets(one) & needed:
             continue
-        needed |= _loaded([one])
+        needed = needed | _loaded([one])
         if _reads(source, one, owners) and not _makes(one):
             first = one
-    return None if first is None else (first, _begun_at(file, source, block, first))
+    return first
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(one.lineno for one in decorators)])
+
+
+def _has_long_text(source: Source, begin: int, end: int) -> bool:
+    """Whether a text goes over several of these lines, which indentation would change."""
+    texts = (one for one in ast.walk(source.tree) if isinstance(one, ast.Constant) and isinstance(one.value, str))
+    return any(begin <= one.lineno < (one.end_lineno or one.lineno) < end for one in texts)
 
 
 def _owners(source: Source, wanted: ast.expr) -> set[str]:
     """`model` of `model.trainable_variables`, `v` of `[v]`."""
     if isinstance(wanted, (ast.List, ast.Tuple)):
         return {name for one in wanted.elts for name in _owners(source, one)}
-    if isinstance(wanted, ast.Attribute) and wanted.attr in _LISTS:
+    if isinstance(wanted, ast.Attribute) and wanted.attr in LISTS:
         return {dotted(wanted.value)} - {""}
     if isinstance(wanted, ast.BinOp) and isinstance(wanted.op, ast.Add):
         return _owners(source, wanted.left) | _owners(source, wanted.right)
@@ -61,7 +118,7 @@ def _owners(source: Source, wanted: ast.expr) -> set[str]:
         if isinstance(one, ast.Assign) and dotted(wanted) in [dotted(target) for target in one.targets]
     ]  # fmt: skip
     listed = len(made) == 1 and (
-        isinstance(made[0], (ast.List, ast.Tuple)) or (isinstance(made[0], ast.Attribute) and made[0].attr in _LISTS)
+        isinstance(made[0], (ast.List, ast.Tuple)) or (isinstance(made[0], ast.Attribute) and made[0].attr in LISTS)
     )
     return _owners(source, made[0]) if listed else {dotted(wanted)}
 
@@ -71,7 +128,7 @@ def _reads(source: Source, node: ast.AST, owners: set[str]) -> bool:
     for one in ast.walk(node):
         if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load) and dotted(one) in owners:
             parent = source.parent(one)
-            listed = isinstance(parent, ast.Attribute) and parent.attr in (*_LISTS, *_CHANGES)
+            listed = isinstance(parent, ast.Attribute) and parent.attr in (*LISTS, *_CHANGES)
             if not listed and not _is_asked(source, one):
                 return True
     return False
@@ -116,13 +173,9 @@ def _set(statement: ast.stmt) -> Iterator[str]:
 
 def _begun_at(file: str, source: Source, block: ast.With, first: ast.stmt) -> Edit | None:
     """The `with` above an earlier statement, and the lines from there on inside it."""
-    begin = min([first.lineno, *(one.lineno for one in getattr(first, "decorator_list", ()))])
-    body = block.body[0].lineno
-    if body == block.lineno or body - begin > _MOST:
+    begin, body = _first_line(first), block.body[0].lineno
+    if body == block.lineno or body - begin > _MOST or _has_long_text(source, begin, body):
         return None
-    texts = (one for one in ast.walk(source.tree) if isinstance(one, ast.Constant) and isinstance(one.value, str))
-    if any(begin <= one.lineno < (one.end_lineno or one.lineno) < body for one in texts):
-        return None  # a text over several lines, which indentation would change
     step = indent_of(source.lines[body - 1]).removeprefix(indent_of(source.lines[block.lineno - 1]))
     inside = [f"{step}{line}" for line in source.lines[begin - 1 : block.lineno - 1] if line.strip()]
     return Edit(file, begin, body - 1, (*source.lines[block.lineno - 1 : body - 1], *inside))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 
+from pyfunc_debug.doctor.failures.gradients.moved_tapes import in_block
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -118,7 +119,8 @@ def minimized(spot: Spot, of: ast.Attribute) -> Explanation | None:
     value = source.text(loss.body) if isinstance(loss, ast.Lambda) and not loss.args.args else f"{source.text(loss)}()"
     given = lookup(loss, spot)
     if not isinstance(loss, ast.Lambda) and not callable(given):
-        return Explanation(RULE, spot.file, of.lineno, cause, None, advice)
+        taped = _taped(spot, of, statement, loss, variables)
+        return Explanation(RULE, spot.file, of.lineno, cause, taped, "" if taped else advice)
     asked = lookup(variables, spot)
     listed = source.text(variables)
     if callable(asked) or (isinstance(variables, ast.Lambda) and not variables.args.args):
@@ -132,3 +134,16 @@ def minimized(spot: Spot, of: ast.Attribute) -> Explanation | None:
     )
     edit = Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, lines)
     return Explanation(RULE, spot.file, of.lineno, cause, edit)
+
+
+def _taped(spot: Spot, of: ast.Attribute, statement: ast.stmt, loss: ast.expr, variables: ast.expr) -> Edit | None:
+    """The lines that compute a loss under a tape, where minimize got it as a tensor."""
+    source = spot.source
+    begun = in_block(source, statement, loss, variables, f"with {alias(spot, 'tensorflow')}.GradientTape() as tape:")
+    if begun is None:
+        return None
+    begin, text, lines = begun
+    listed = source.text(variables)
+    applied = f"{source.text(of.value)}.apply(tape.gradient({text}, {listed}), {listed})"
+    blanks = indent_of(source.lines[statement.lineno - 1])
+    return Edit(spot.file, begin, statement.end_lineno or statement.lineno, (*lines, f"{blanks}{applied}"))

@@ -1,0 +1,169 @@
+"""More programs that do not fail: eager loops of training, optimizers and losses, after threads of users."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests.doctor.programs import near, triggers
+
+# -- own steps that no function is traced for ------------------------------------------------------------------------
+
+
+@triggers("untracked-variable", says="the tape does not train it", pastes=True)
+def an_eager_loop_over_a_layer_with_a_variable_of_tensorflow():
+    class Scale(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(tf.ones([3, 1]))
+
+        def call(self, x):
+            return x @ self.w
+
+    model = keras.Sequential([keras.layers.Dense(3), Scale()])
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+        tape.gradient(loss, model.trainable_variables)
+
+
+@triggers("training-flag", says="model(x) (line", pastes=True)
+def an_eager_step_with_dropout():
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dropout(0.5), keras.layers.Dense(1)])
+
+    def train(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(x) ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    train(tf.ones([4, 2]))
+
+
+@triggers("left-out-loss", says="tf.add_n(", pastes=True)
+def an_eager_step_with_a_loss_object_and_a_regularizer():
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, kernel_regularizer="l2")])
+    mse = keras.losses.MeanSquaredError()
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = mse(tf.ones([4, 1]), model(tf.ones([4, 2])))
+        tape.gradient(loss, model.trainable_variables)
+
+
+@triggers("swapped-loss", says="loss_fn(y, logits)", pastes=True)
+def an_eager_step_with_predictions_first():
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    loss_fn = keras.losses.BinaryCrossentropy(from_logits=True)
+    x, y = np.ones((4, 2), "float32"), np.ones((4, 1), "float32")
+    with tf.GradientTape() as tape:
+        logits = model(x)
+        loss = loss_fn(logits, y)
+    tape.gradient(loss, model.trainable_variables)
+
+
+@near("untracked-variable")
+def an_eager_loop_that_asks_for_the_variable_of_tensorflow():
+    class Scale(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(tf.ones([2, 1]))
+
+        def call(self, x):
+            return x @ self.w
+
+    layer = Scale()
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(layer(tf.ones([4, 2])) ** 2)
+    tape.gradient(loss, [layer.w])
+
+
+@near("training-flag")
+@near("left-out-loss")
+@near("swapped-loss")
+def an_eager_step_that_is_as_keras_does_it():
+    model = keras.Sequential(
+        [keras.layers.Input((2,)), keras.layers.Dropout(0.5), keras.layers.Dense(1, kernel_regularizer="l2")]
+    )
+    bce = keras.losses.BinaryCrossentropy(from_logits=True)
+    with tf.GradientTape() as tape:
+        logits = model(tf.ones([4, 2]), training=True)
+        loss = bce(tf.ones([4, 1]), logits) + tf.add_n(model.losses)
+    tape.gradient(loss, model.trainable_variables)
+
+
+# -- stale-closure: `trainable` that Keras does not look at ------------------------------------------------------------
+
+
+@triggers("stale-closure", says="the fit of line", pastes=True)
+def a_base_that_is_thawed_between_two_fits():
+    base = keras.layers.Dense(3)
+    base.trainable = False
+    model = keras.Sequential([keras.layers.Input((2,)), base, keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    x, y = np.ones((8, 2)), np.ones((8, 1))
+    model.fit(x, y, verbose=0)
+    base.trainable = True
+    model.fit(x, y, verbose=0)
+
+
+@triggers("stale-closure", says="sets layer.trainable after model trained", pastes=True)
+def layers_that_a_loop_freezes_between_two_fits():
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(3), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.Adam(1e-3)
+    model.compile(optimizer=optimizer, loss="mse")
+    x, y = np.ones((8, 2)), np.ones((8, 1))
+    model.fit(x, y, verbose=0)
+    for layer in model.layers[:1]:
+        layer.trainable = False
+    history = model.fit(x, y, verbose=0)
+    return history
+
+
+@triggers("stale-closure", says="d does not train in line", pastes=True)
+def a_discriminator_that_is_frozen_for_its_gan():
+    d = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    d.compile("adam", "binary_crossentropy")
+    g = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(4)])
+    d.trainable = False
+    gan = keras.Sequential([g, d])
+    gan.compile("adam", "binary_crossentropy")
+    for _ in range(2):
+        d.train_on_batch(np.ones((8, 4)), np.ones((8, 1)))
+        gan.train_on_batch(np.ones((8, 2)), np.ones((8, 1)))
+
+
+@near("stale-closure")
+def a_base_that_is_thawed_and_compiled():
+    base = keras.layers.Dense(3)
+    base.trainable = False
+    model = keras.Sequential([keras.layers.Input((2,)), base, keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    x, y = np.ones((8, 2)), np.ones((8, 1))
+    model.fit(x, y, verbose=0)
+    base.trainable = True
+    model.compile("sgd", "mse")
+    model.fit(x, y, verbose=0)
+
+
+@near("stale-closure")
+def a_discriminator_that_is_thawed_for_its_step():
+    d = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    d.compile("adam", "binary_crossentropy")
+    g = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(4)])
+    gan = keras.Sequential([g, d])
+    gan.compile("adam", "binary_crossentropy")
+    for _ in range(2):
+        d.trainable = True
+        d.train_on_batch(np.ones((8, 4)), np.ones((8, 1)))
+        d.trainable = False
+        gan.train_on_batch(np.ones((8, 2)), np.ones((8, 1)))
+
+
+@near("stale-closure")
+def a_layer_that_is_frozen_behind_the_fits():
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(3), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    x, y = np.ones((8, 2)), np.ones((8, 1))
+    model.fit(x, y, verbose=0)
+    model.fit(x, y, verbose=0)
+    model.trainable = False
