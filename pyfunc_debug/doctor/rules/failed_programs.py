@@ -21,6 +21,7 @@ NAMES = (
     "label-range",
     "leaked-tensor",
     "lost-object",
+    "method-signature",
     "missing-attribute",
     "mixed-dtypes",
     "none-gradient",
