@@ -167,3 +167,97 @@ def a_layer_that_is_frozen_behind_the_fits():
     model.fit(x, y, verbose=0)
     model.fit(x, y, verbose=0)
     model.trainable = False
+
+
+# -- remade-optimizer --------------------------------------------------------------------------------------------------
+
+
+@triggers("remade-optimizer", says="in each call of train", pastes=True)
+def a_step_that_makes_its_optimizer():
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+
+    def train(x):
+        opt = keras.optimizers.Adam(0.01)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(x) ** 2)
+        grads = tape.gradient(loss, model.trainable_variables)
+        opt.apply_gradients(zip(grads, model.trainable_variables))
+
+    for _ in range(2):
+        train(tf.ones([4, 2]))
+
+
+@triggers("remade-optimizer", says="in each pass of the loop", pastes=True)
+def a_loop_that_makes_its_optimizer():
+    w = tf.Variable([2.0, 1.0])
+    rate = 0.1
+    for _ in range(3):
+        optimizer = tf.keras.optimizers.RMSprop(rate)
+
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(w * w)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+
+
+@triggers("remade-optimizer", says="SGD loses the speed that it had")
+def a_method_that_makes_its_optimizer_with_a_momentum():
+    class Trainer:
+        def __init__(self):
+            self.w = tf.Variable(2.0)
+            self.rate = 0.1
+
+        def step(self):
+            opt = keras.optimizers.SGD(self.rate, momentum=0.9)
+            with tf.GradientTape() as tape:
+                loss = self.w * self.w
+            opt.apply_gradients([(tape.gradient(loss, self.w), self.w)])
+
+    trainer = Trainer()
+    for _ in range(2):
+        trainer.step()
+
+
+@near("remade-optimizer")
+def an_optimizer_above_its_loop():
+    w = tf.Variable(2.0)
+    opt = keras.optimizers.Adam(0.1)
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = w * w
+        opt.apply_gradients([(tape.gradient(loss, w), w)])
+
+
+@near("remade-optimizer")
+def an_optimizer_for_each_of_some_models():
+    for width in (2, 3):
+        model = keras.Sequential([keras.layers.Input((width,)), keras.layers.Dense(1)])
+        opt = keras.optimizers.Adam(0.1)
+        for _ in range(2):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(model(tf.ones([4, width])) ** 2)
+            grads = tape.gradient(loss, model.trainable_variables)
+            opt.apply_gradients(zip(grads, model.trainable_variables))
+
+
+@near("remade-optimizer")
+def an_optimizer_without_a_memory():
+    w = tf.Variable(2.0)
+    for rate in (0.1, 0.01):
+        opt = keras.optimizers.SGD(rate)
+        with tf.GradientTape() as tape:
+            loss = w * w
+        opt.apply_gradients([(tape.gradient(loss, w), w)])
+
+
+@near("remade-optimizer")
+def a_step_for_a_weight_of_its_own():
+    def fitted(start):
+        w = tf.Variable(start)
+        opt = keras.optimizers.Adam(0.1)
+        with tf.GradientTape() as tape:
+            loss = w * w
+        opt.apply_gradients([(tape.gradient(loss, w), w)])
+        return float(w)
+
+    for start in (1.0, 2.0):
+        fitted(start)
