@@ -78,7 +78,8 @@ def _called_in_loop(tree: ast.AST, function: ast.FunctionDef) -> int:
 def _message(facts: Facts, file: str, made: ast.Assign, how: str) -> str:
     kind = pastes.last_name(made.value.func)  # type: ignore[attr-defined]  # of a call
     what = "the speed that it had" if kind == "SGD" else "the means of gradients that it keeps"
-    first = " Each step then moves every weight with a gradient by the learning rate." if kind in ("Adam", "Adamax") else ""
+    signs = kind in ("Adam", "Adamax")
+    first = " Each step then moves every weight with a gradient by the learning rate." if signs else ""
     text = pastes.text_of(facts, file, made.targets[0])
     return f"line {made.lineno} makes {text} anew {how}: {kind} loses {what}, and begins again.{first}"
 
