@@ -261,3 +261,50 @@ def a_step_for_a_weight_of_its_own():
 
     for start in (1.0, 2.0):
         fitted(start)
+
+
+# -- swapped-loss: losses that name their parameters the other way round -----------------------------------------------
+
+
+@triggers("swapped-loss", says="y_pred are the labels there", pastes=True)
+def a_focal_loss_that_names_predictions_first():
+    def focal(y_pred, y_true):
+        p = tf.clip_by_value(y_pred, 1e-6, 1 - 1e-6)
+        return -tf.reduce_mean(y_true * tf.math.log(p) + (1 - y_true) * tf.math.log(1 - p))
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("adam", focal)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+
+
+@triggers("swapped-loss", says="and target the predictions", pastes=True)
+def a_weighted_loss_that_names_predictions_first():
+    def weighted(weight):
+        def loss(pred, target):
+            return weight * keras.losses.binary_crossentropy(target, pred)
+
+        return loss
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile(optimizer="adam", loss=weighted(2.0))
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+
+
+@near("swapped-loss")
+def a_squared_difference_that_names_predictions_first():
+    def squared(y_pred, y_true):
+        return tf.reduce_mean((y_pred - y_true) ** 2, axis=-1)
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("adam", squared)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+
+
+@near("swapped-loss")
+def a_loss_that_names_labels_first():
+    def bce(y_true, y_pred):
+        return keras.losses.binary_crossentropy(y_true, y_pred)
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("adam", bce)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
