@@ -308,3 +308,22 @@ def a_loss_that_names_labels_first():
     model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
     model.compile("adam", bce)
     model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+
+
+# -- untaped: a loss in a variable -------------------------------------------------------------------------------------
+
+
+@triggers("untaped", says="no op leads from there back", pastes=True)
+def a_loss_in_a_variable():
+    w = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        loss = tf.Variable(w * w)
+    return tape.gradient(loss, w)
+
+
+@near("untaped")
+def a_variable_that_is_differentiated_for_itself():
+    w = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        loss = w * w
+    return tape.gradient(loss, w)
