@@ -327,3 +327,70 @@ def a_variable_that_is_differentiated_for_itself():
     with tf.GradientTape() as tape:
         loss = w * w
     return tape.gradient(loss, w)
+
+
+# -- unweighted-loss ---------------------------------------------------------------------------------------------------
+
+
+@triggers("unweighted-loss", says="fit got sample_weight", pastes=True)
+def weights_of_rows_and_a_mean_of_all():
+    def my_loss(y_true, y_pred):
+        return tf.reduce_mean(tf.square(y_true - y_pred))
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("adam", my_loss)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=np.arange(8.0), verbose=0)
+
+
+@triggers("unweighted-loss", says="fit got class_weight", pastes=True)
+def weights_of_classes_and_a_factory_of_losses():
+    def focal(gamma):
+        def loss(y_true, y_pred):
+            p = tf.where(y_true > 0.5, y_pred, 1 - y_pred)
+            return -tf.reduce_mean((1 - p) ** gamma * tf.math.log(p + 1e-6))
+
+        return loss
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("adam", loss=focal(2.0))
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), class_weight={0: 1.0, 1: 3.0}, verbose=0)
+
+
+@triggers("unweighted-loss", says="returns one number", pastes=True)
+def weights_of_rows_and_a_mean_with_a_name():
+    def my_loss(y_true, y_pred):
+        error = keras.ops.abs(y_true - y_pred)
+        loss = keras.ops.mean(error)
+        return loss
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile(optimizer="adam", loss=my_loss)
+    weights = np.linspace(0, 1, 8)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=weights, verbose=0)
+
+
+@near("unweighted-loss")
+def weights_of_rows_and_a_loss_a_row():
+    def my_loss(y_true, y_pred):
+        return tf.reduce_mean(tf.square(y_true - y_pred), axis=-1)
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("adam", my_loss)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=np.arange(8.0), verbose=0)
+
+
+@near("unweighted-loss")
+def a_mean_of_all_without_weights():
+    def my_loss(y_true, y_pred):
+        return tf.reduce_mean(tf.square(y_true - y_pred))
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("adam", my_loss)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=None, verbose=0)
+
+
+@near("unweighted-loss")
+def weights_of_rows_and_a_loss_of_keras():
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=np.arange(8.0), verbose=0)

@@ -1,4 +1,4 @@
-"""An optimizer that each step makes anew: what it keeps of the steps before is lost, and Adam moves by signs only."""
+"""An optimizer that each step makes again: what it keeps of the steps before is lost, and Adam moves by signs only."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _applied(statements: list[ast.stmt], name: str) -> bool:
 
 
 def _makes_model(statements: list[ast.stmt], block: ast.With) -> bool:
-    """Whether what is trained is made anew, too: a name with variables that something above the tape is given."""
+    """Whether what is trained is made again, too: a name with variables that something above the tape is given."""
     read = {one.id for one in ast.walk(block) if isinstance(one, ast.Name)}
     return any(
         isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and one.lineno < block.lineno
@@ -81,7 +81,7 @@ def _message(facts: Facts, file: str, made: ast.Assign, how: str) -> str:
     signs = kind in ("Adam", "Adamax")
     first = " Each step then moves every weight with a gradient by the learning rate." if signs else ""
     text = pastes.text_of(facts, file, made.targets[0])
-    return f"line {made.lineno} makes {text} anew {how}: {kind} loses {what}, and begins again.{first}"
+    return f"line {made.lineno} makes {text} again {how}: {kind} loses {what}, and begins again.{first}"
 
 
 def _finding(facts: Facts, file: str, made: ast.Assign, how: str, fix: str) -> Finding:

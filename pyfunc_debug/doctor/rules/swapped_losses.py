@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.compiled_losses import compiled_losses
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import parameters
@@ -26,7 +27,7 @@ _APART = re.compile(r"\blog\(|cross_?entropy|\bwhere\(|\bpow\(|hinge|divergence"
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a call, and one a loss that `compile` got."""
     for file in files_of_keras(facts):
-        for function in _given(facts, file):
+        for function in compiled_losses(facts, file):
             yield from _defined_so(facts, file, function)
     told: set[tuple[str, int]] = set()
     for step in own_steps(facts):
@@ -75,19 +76,6 @@ def _finding(facts: Facts, step: OwnStep, call: ast.Call) -> Finding:
         pastes.written(pastes.replaced(facts, step.file, {first: text(second), second: text(first)})),
         step.file, call.lineno, evidence=(f"line {call.lineno}: {facts.line(step.file, call.lineno)}",),
     )  # fmt: skip
-
-
-def _given(facts: Facts, file: str) -> Iterator[ast.FunctionDef]:
-    """The functions of a file that `compile` is given as a loss, or that a function gives which is called there."""
-    tree = facts.tree(file)
-    functions = {one.name: one for one in pastes.walk(tree, ast.FunctionDef)}
-    for call in pastes.walk(tree, ast.Call):
-        loss = pastes.argument(call, 1, "loss") if pastes.last_name(call.func) == "compile" else None
-        made = functions.get(ast.unparse(loss.func)) if isinstance(loss, ast.Call) else None
-        if made is not None:
-            yield from (one for one in made.body if isinstance(one, ast.FunctionDef))
-        elif isinstance(loss, ast.Name) and loss.id in functions:
-            yield functions[loss.id]
 
 
 def _defined_so(facts: Facts, file: str, function: ast.FunctionDef) -> Iterator[Finding]:

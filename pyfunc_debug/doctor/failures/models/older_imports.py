@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import indent_of
 
 RULE = "older-api"
-_ROOTS = ("tensorflow.python.keras", "tensorflow.keras", "keras")
+_ROOTS = ("tensorflow.keras", "keras")
 _HOMES = (
     "layers", "models", "optimizers", "losses", "metrics", "callbacks", "utils", "initializers", "regularizers",
     "constraints", "activations", "backend", "",
@@ -54,7 +54,6 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _home(keras: ModuleType, root: str, module: str, name: ast.alias) -> tuple[str, str] | None:
     """The module that has a name now, and how it is imported from there."""
-    root = "tensorflow.keras" if root == "tensorflow.python.keras" else root
     known = f" as {name.asname}" if name.asname else ""
     if name.name in _MODULES:
         return root, f"{_MODULES[name.name]} as {name.asname or name.name}"
