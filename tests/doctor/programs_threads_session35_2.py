@@ -167,3 +167,230 @@ def a_layer_that_is_frozen_behind_the_fits():
     model.fit(x, y, verbose=0)
     model.fit(x, y, verbose=0)
     model.trainable = False
+
+
+# -- remade-optimizer --------------------------------------------------------------------------------------------------
+
+
+@triggers("remade-optimizer", says="in each call of train", pastes=True)
+def a_step_that_makes_its_optimizer():
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+
+    def train(x):
+        opt = keras.optimizers.Adam(0.01)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(x) ** 2)
+        grads = tape.gradient(loss, model.trainable_variables)
+        opt.apply_gradients(zip(grads, model.trainable_variables))
+
+    for _ in range(2):
+        train(tf.ones([4, 2]))
+
+
+@triggers("remade-optimizer", says="in each pass of the loop", pastes=True)
+def a_loop_that_makes_its_optimizer():
+    w = tf.Variable([2.0, 1.0])
+    rate = 0.1
+    for _ in range(3):
+        optimizer = tf.keras.optimizers.RMSprop(rate)
+
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(w * w)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+
+
+@triggers("remade-optimizer", says="SGD loses the speed that it had")
+def a_method_that_makes_its_optimizer_with_a_momentum():
+    class Trainer:
+        def __init__(self):
+            self.w = tf.Variable(2.0)
+            self.rate = 0.1
+
+        def step(self):
+            opt = keras.optimizers.SGD(self.rate, momentum=0.9)
+            with tf.GradientTape() as tape:
+                loss = self.w * self.w
+            opt.apply_gradients([(tape.gradient(loss, self.w), self.w)])
+
+    trainer = Trainer()
+    for _ in range(2):
+        trainer.step()
+
+
+@near("remade-optimizer")
+def an_optimizer_above_its_loop():
+    w = tf.Variable(2.0)
+    opt = keras.optimizers.Adam(0.1)
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = w * w
+        opt.apply_gradients([(tape.gradient(loss, w), w)])
+
+
+@near("remade-optimizer")
+def an_optimizer_for_each_of_some_models():
+    for width in (2, 3):
+        model = keras.Sequential([keras.layers.Input((width,)), keras.layers.Dense(1)])
+        opt = keras.optimizers.Adam(0.1)
+        for _ in range(2):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(model(tf.ones([4, width])) ** 2)
+            grads = tape.gradient(loss, model.trainable_variables)
+            opt.apply_gradients(zip(grads, model.trainable_variables))
+
+
+@near("remade-optimizer")
+def an_optimizer_without_a_memory():
+    w = tf.Variable(2.0)
+    for rate in (0.1, 0.01):
+        opt = keras.optimizers.SGD(rate)
+        with tf.GradientTape() as tape:
+            loss = w * w
+        opt.apply_gradients([(tape.gradient(loss, w), w)])
+
+
+@near("remade-optimizer")
+def a_step_for_a_weight_of_its_own():
+    def fitted(start):
+        w = tf.Variable(start)
+        opt = keras.optimizers.Adam(0.1)
+        with tf.GradientTape() as tape:
+            loss = w * w
+        opt.apply_gradients([(tape.gradient(loss, w), w)])
+        return float(w)
+
+    for start in (1.0, 2.0):
+        fitted(start)
+
+
+# -- swapped-loss: losses that name their parameters the other way round -----------------------------------------------
+
+
+@triggers("swapped-loss", says="y_pred are the labels there", pastes=True)
+def a_focal_loss_that_names_predictions_first():
+    def focal(y_pred, y_true):
+        p = tf.clip_by_value(y_pred, 1e-6, 1 - 1e-6)
+        return -tf.reduce_mean(y_true * tf.math.log(p) + (1 - y_true) * tf.math.log(1 - p))
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("adam", focal)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+
+
+@triggers("swapped-loss", says="and target the predictions", pastes=True)
+def a_weighted_loss_that_names_predictions_first():
+    def weighted(weight):
+        def loss(pred, target):
+            return weight * keras.losses.binary_crossentropy(target, pred)
+
+        return loss
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile(optimizer="adam", loss=weighted(2.0))
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+
+
+@near("swapped-loss")
+def a_squared_difference_that_names_predictions_first():
+    def squared(y_pred, y_true):
+        return tf.reduce_mean((y_pred - y_true) ** 2, axis=-1)
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("adam", squared)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+
+
+@near("swapped-loss")
+def a_loss_that_names_labels_first():
+    def bce(y_true, y_pred):
+        return keras.losses.binary_crossentropy(y_true, y_pred)
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("adam", bce)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+
+
+# -- untaped: a loss in a variable -------------------------------------------------------------------------------------
+
+
+@triggers("untaped", says="no op leads from there back", pastes=True)
+def a_loss_in_a_variable():
+    w = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        loss = tf.Variable(w * w)
+    return tape.gradient(loss, w)
+
+
+@near("untaped")
+def a_variable_that_is_differentiated_for_itself():
+    w = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        loss = w * w
+    return tape.gradient(loss, w)
+
+
+# -- unweighted-loss ---------------------------------------------------------------------------------------------------
+
+
+@triggers("unweighted-loss", says="fit got sample_weight", pastes=True)
+def weights_of_rows_and_a_mean_of_all():
+    def my_loss(y_true, y_pred):
+        return tf.reduce_mean(tf.square(y_true - y_pred))
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("adam", my_loss)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=np.arange(8.0), verbose=0)
+
+
+@triggers("unweighted-loss", says="fit got class_weight", pastes=True)
+def weights_of_classes_and_a_factory_of_losses():
+    def focal(gamma):
+        def loss(y_true, y_pred):
+            p = tf.where(y_true > 0.5, y_pred, 1 - y_pred)
+            return -tf.reduce_mean((1 - p) ** gamma * tf.math.log(p + 1e-6))
+
+        return loss
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("adam", loss=focal(2.0))
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), class_weight={0: 1.0, 1: 3.0}, verbose=0)
+
+
+@triggers("unweighted-loss", says="returns one number", pastes=True)
+def weights_of_rows_and_a_mean_with_a_name():
+    def my_loss(y_true, y_pred):
+        error = keras.ops.abs(y_true - y_pred)
+        loss = keras.ops.mean(error)
+        return loss
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile(optimizer="adam", loss=my_loss)
+    weights = np.linspace(0, 1, 8)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=weights, verbose=0)
+
+
+@near("unweighted-loss")
+def weights_of_rows_and_a_loss_a_row():
+    def my_loss(y_true, y_pred):
+        return tf.reduce_mean(tf.square(y_true - y_pred), axis=-1)
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("adam", my_loss)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=np.arange(8.0), verbose=0)
+
+
+@near("unweighted-loss")
+def a_mean_of_all_without_weights():
+    def my_loss(y_true, y_pred):
+        return tf.reduce_mean(tf.square(y_true - y_pred))
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("adam", my_loss)
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=None, verbose=0)
+
+
+@near("unweighted-loss")
+def weights_of_rows_and_a_loss_of_keras():
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=np.arange(8.0), verbose=0)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.gradients.losses_in_variables import at_line
 from pyfunc_debug.doctor.failures.gradients.no_gradients import by_the_source
 from pyfunc_debug.doctor.failures.gradients.untaped import untaped
 from pyfunc_debug.doctor.failures.kept import failures
@@ -23,7 +24,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         file, line = str(noticed["file"]), int(noticed["line"])
         own = pastes.source(facts, file)
         by_place = untaped(file, own, line, bool(noticed["tensors"]), bool(noticed["whole"]))
-        found = by_place or by_the_source(file, own, line)
+        found = at_line(file, own, line) or by_place or by_the_source(file, own, line)
         if found is not None:
             yield Finding(
                 NAMES[0], "warning", None, (), f"tape.gradient gave None in line {line}. {found.cause}",

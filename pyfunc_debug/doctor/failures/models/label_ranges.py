@@ -6,8 +6,9 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.models.keras_calls import compiled, fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup
 
@@ -34,11 +35,32 @@ def explain(situation: Situation) -> Explanation | None:
         if least < 0 or least > 1:
             return None
         cause = f"the labels are {least} to {most}, and the model has {units} classes: 0 to {units - 1}."
+        binary = _of_two(spot, call) if units == 1 and (least, most) == (0, 1) else None
+        if binary is not None:
+            return binary
         if least == 1 and most == units:
             return _from_one(spot, call, cause, data, labels)
         if ends is not None or most > units:
             return _too_few(spot, call, cause, units, most)
     return None
+
+
+def _of_two(spot: Spot, call: ast.Call) -> Explanation | None:
+    """One unit with a sigmoid, and labels 0 and 1: the loss of two classes is another."""
+    loss = compiled(spot, call, "loss")
+    last = [one for one in spot.source.calls_of(frozenset(_LAYERS)) if argument(one, 0, "units") is not None]
+    units = argument(last[-1], 0, "units") if last else None
+    activation = argument(last[-1], 1, "activation") if last else None
+    if not isinstance(loss, ast.Constant) or not isinstance(units, ast.Constant) or activation is None:
+        return None
+    if units.value != 1 or "sigmoid" not in ast.unparse(activation) or not isinstance(loss.value, str):
+        return None
+    cause = (
+        f"{loss.value} takes a unit for each class, and the last layer has one, with a sigmoid: that is the "
+        "probability of label 1. binary_crossentropy takes it."
+    )
+    edit = edit_of(spot.file, spot.source.replaced({loss: '"binary_crossentropy"'}))
+    return Explanation(RULE, spot.file, loss.lineno, cause, edit, "" if edit else 'Write loss="binary_crossentropy".')
 
 
 def _ends(labels: Any) -> tuple[int, int] | None:
