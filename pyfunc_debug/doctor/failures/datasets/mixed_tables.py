@@ -65,10 +65,10 @@ def _explained(part: ast.expr, spot: Spot) -> Explanation | None:
         one, rest = f"{one} numbers as text", " As floats all of it is one array."
     elif any(kind in ("numbers", "other") for *_, kind in columns):
         what = "it" if len(columns) == 1 else "them"
-        advice = f'Make numbers of {what} first, or leave {what} out. pd.to_numeric(..., errors="coerce") of a column makes NaN '
+        advice = f"Make numbers of {what} first, or leave {what} out."
         return Explanation(
             RULE, spot.file, place.lineno, f"{one} not of numbers only, and a tensor has one dtype.", None,
-            f"{advice}of what is no number.",
+            f'{advice} pd.to_numeric(..., errors="coerce") of a column makes NaN of what is no number.',
         )  # fmt: skip
     else:
         one, rest = f"{one} text", ""
