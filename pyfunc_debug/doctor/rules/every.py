@@ -84,11 +84,13 @@ from pyfunc_debug.doctor.rules import (
     untaped,
     untracked_variables,
     unused_inputs,
+    unweighted_metrics,
     waiting_calls,
     wrapped_values,
     wrong_batches,
     wrong_tapes,
     zero_losses,
+    zipped_rests,
 )
 
 MODULES: tuple[Rule, ...] = (
@@ -172,9 +174,11 @@ MODULES: tuple[Rule, ...] = (
     untaped,
     untracked_variables,
     unused_inputs,
+    unweighted_metrics,
     waiting_calls,
     wrapped_values,
     wrong_batches,
     wrong_tapes,
     zero_losses,
+    zipped_rests,
 )
