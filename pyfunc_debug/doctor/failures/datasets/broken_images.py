@@ -1,4 +1,4 @@
-"""A file that is no image, among those that a dataset decodes: TensorFlow names the op, and not the file.
+"""A file that is not an image, among those that a dataset decodes: TensorFlow names the op, and not the file.
 
 The names are in the dataset that the program holds; the beginning of each file says whether it is an image.
 """
@@ -39,8 +39,8 @@ def explain(situation: Situation) -> Explanation | None:
     names = list(dict.fromkeys(_names(situation)))
     broken = [(name, what) for name in names if (what := _broken(name)) is not None]
     shown = " and ".join(f"{'/'.join(name.split(os.sep)[-2:])} {what}" for name, what in broken[:2])
-    more = f", and {len(broken) - 2:,} more of {len(names):,}" if len(broken) > 2 else f", of {len(names):,} files"
-    cause = f"{shown}{more}." if broken else "One of the files that are decoded here is no image that TensorFlow knows."
+    more = f", and {len(broken) - 2:,} more" if len(broken) > 2 else ""
+    cause = f"Of {len(names):,} files {shown}{more}." if broken else "One of the decoded files is not an image."
     for file, source in situation.sources():
         place, edit = _left_out(file, source)
         if place is None:
@@ -65,7 +65,7 @@ def _names(situation: Situation) -> Iterator[str]:
 
 
 def _broken(name: str) -> str | None:
-    """What is wrong with a file; None of an image, and of what is no file here."""
+    """What is wrong with a file; None of an image, and of what is not a file here."""
     try:
         if not os.path.isfile(name):
             return None
@@ -79,9 +79,9 @@ def _broken(name: str) -> str | None:
     if not head:
         return "is empty"
     if not head.startswith(_BEGINNINGS) and not (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
-        return f"is no image: it begins with {head[:8]!r}"
+        return f"is not an image (it begins with {head[:8]!r})"
     whole = b"\xff\xd9" in end if head.startswith(b"\xff\xd8") else b"IEND" in end if head[1:4] == b"PNG" else True
-    return None if whole else "is not whole: its end is missing"
+    return None if whole else "is not whole (its end is missing)"
 
 
 def _left_out(file: str, source: Source) -> tuple[ast.Call | None, Edit | None]:

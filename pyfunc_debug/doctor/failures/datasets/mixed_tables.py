@@ -19,7 +19,7 @@ _SAID = re.compile(r"Invalid dtype: (?:object|str)|Unsupported object type|could
 _FIXED = re.compile(r"(?:Input|input_shape|input_dim|shape)\s*=?\s*\(*\s*(?:shape\s*=\s*\(*\s*)?\d")
 """A model that says how many columns it takes."""
 _MOST = 30
-"""More texts than these are no classes."""
+"""More texts than these are not classes."""
 _LOOKED_AT = 10_000
 
 
@@ -68,7 +68,7 @@ def _explained(part: ast.expr, spot: Spot) -> Explanation | None:
         advice = f"Make numbers of {what} first, or leave {what} out."
         return Explanation(
             RULE, spot.file, place.lineno, f"{one} not of numbers only, and a tensor has one dtype.", None,
-            f'{advice} pd.to_numeric(..., errors="coerce") of a column makes NaN of what is no number.',
+            f'{advice} pd.to_numeric(..., errors="coerce") of a column makes NaN of what is not one.',
         )  # fmt: skip
     else:
         one, rest = f"{one} text", ""
@@ -175,7 +175,7 @@ _Column = tuple[str, Any, str]
 
 
 def _columns(table: Any) -> list[_Column]:
-    """The columns of a table that are no numbers: names, a value, and what they hold."""
+    """The columns of a table that are not numbers: names, a value, and what they hold."""
     numbers = [kind.kind for kind in table.dtypes if hasattr(kind, "kind")]
     found = []
     for name, kind in zip(table.columns, table.dtypes):

@@ -53,7 +53,7 @@ def _classes(known: dict[str, Any]) -> Iterator[Any]:
 
 
 def _of_classes(situation: Situation, spec: Any, resampled: Any) -> Explanation | None:
-    """What class_func gives is no whole number, or one for each example of a batch."""
+    """What class_func gives is not a whole number, or one for each example of a batch."""
     spot = next((one for one in reversed(situation.spots) if one.source.calls_of(frozenset({_NAME}))), None)
     shape, kind = shape_of(spec), dtype_of(spec)
     made = spot.source.calls_of(frozenset({_NAME})) if spot is not None else []
