@@ -45,7 +45,7 @@ def explain(situation: Situation) -> Explanation | None:
         place, edit = _left_out(file, source)
         if place is None:
             continue
-        folder = f" of {os.path.dirname(broken[0][0])}" if broken else ""
+        folder = f" in {os.path.dirname(broken[0][0])}" if broken else ""
         if edit is None:
             return Explanation(RULE, file, place.lineno, cause, None, f"Delete it{folder}, or put an image there.")
         cause += " ignore_errors leaves out what fails."
