@@ -22,6 +22,7 @@ from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_threads_helper1 as programs_threads_helper1
 from tests.doctor import programs_threads_helper2 as programs_threads_helper2
 from tests.doctor import programs_threads_session33_2 as programs_threads_session33_2
+from tests.doctor import programs_threads_session35_1 as programs_threads_session35_1
 from tests.doctor import programs_threads_session35_2 as programs_threads_session35_2
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted
@@ -65,6 +66,7 @@ WORDS = {
     "range-jump": "it asks for a look at one call",
     "trace-failed": "an exception of any kind; those that are known have pastes in test_failures",
     "vanishing-gradient": "a paste where the body is a function that squashes, as for saturated",
+    "zipped-rest": "which elements belong together only its author knows",
 }
 """Rules whose fix is no line to paste, and why."""
 

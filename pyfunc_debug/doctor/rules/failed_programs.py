@@ -12,6 +12,7 @@ NAMES = (
     "array-index",
     "autograph",
     "body-input",
+    "broken-image",
     "class-weight",
     "cut-gradient",
     "dropped-dataset",

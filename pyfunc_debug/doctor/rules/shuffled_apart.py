@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import paired_flows, pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.zips import CLASS, are_labels, listed_arguments, way, zips
 from pyfunc_debug.records import Finding
 
 NAMES = ("shuffled-apart",)
 _ARRAYS = ("TensorSlice", "TextLine")
 """Where sides come from whose elements have a position that means something."""
-_CLASS = re.compile(r"(?:bool|u?int\d+)\[\]")
-"""One whole number an element: a class."""
-_LABELS = re.compile(
-    r"\b(?:ys?|labels?|targets?|masks?|truths?|class(?:es)?|captions?|annotations?|answers?|segmentations?)\b"
-)
 _ROWS = {
     "batch", "flat_map", "interleave", "padded_batch", "ragged_batch", "repeat", "skip", "take", "unbatch", "window",
 }  # fmt: skip
@@ -76,9 +71,9 @@ def _twice(sides: list[dict[str, Any]], stages: list[dict[str, Any]]) -> bool:
 def _of_itself(facts: Facts, site: list[Any]) -> Iterator[Finding]:
     """One for each zip of a shuffled dataset with what a map makes of it: both go through one shuffle."""
     for file in facts.files:
-        for call in _zips(facts.tree(file)):
-            given = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
-            ways = [_way(facts, file, one, call) for one in given]
+        for call in zips(facts.tree(file)):
+            given = listed_arguments(call)
+            ways = [way(facts, file, one, call) for one in given]
             if len(ways) != 2 or not all(ways):
                 continue
             shuffles = [one for one in ways[0] if _name(one) == "shuffle" and one in ways[1]]
@@ -116,8 +111,8 @@ def _mapped(facts: Facts, file: str, call: ast.Call, given: Sequence[ast.expr], 
 def _findings(facts: Facts, site: list[Any], sides: list[dict[str, Any]]) -> Iterator[Finding]:
     """One for each zip in the program that may be this one."""
     for file in facts.files:
-        for call in _zips(facts.tree(file)):
-            given = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
+        for call in zips(facts.tree(file)):
+            given = listed_arguments(call)
             if len(given) == len(sides):
                 yield from _finding(facts, (file, call), given, site, sides)
 
@@ -126,13 +121,14 @@ def _finding(
     facts: Facts, place: tuple[str, ast.Call], given: list[ast.expr], site: list[Any], sides: list[dict[str, Any]]
 ) -> Iterator[Finding]:
     file, call = place
-    ways = [_way(facts, file, one, call) for one in given]
+    ways = [way(facts, file, one, call) for one in given]
     shuffles = [[one for one in way if _name(one) in ("shuffle", "list_files")] for way in ways]
     shuffled = ["order" in side for side in sides]
     if not all(len(found) == own for found, own in zip(shuffles, shuffled)):
         return
-    kinds = [bool(_CLASS.fullmatch(side["reads"])) for side in sides]
-    if not (all(shuffled) and kinds[0] != kinds[1]) and sum(_labels(way, one) for way, one in zip(ways, given)) != 1:
+    kinds = [bool(CLASS.fullmatch(side["reads"])) for side in sides]
+    labels = sum(are_labels(made, one) for made, one in zip(ways, given))
+    if not (all(shuffled) and kinds[0] != kinds[1]) and labels != 1:
         return
     found = [one for own in shuffles for one in own]
     lines = [facts.source_line(file, one.func.end_lineno or one.lineno) for one in found]
@@ -153,52 +149,8 @@ def _finding(
 _WORDS = "tf.data.Dataset.zip((inputs, labels)).shuffle(n)  # and no shuffle before it"
 
 
-def _zips(tree: ast.Module | None) -> list[ast.Call]:
-    """Calls of Dataset.zip."""
-    return [
-        one for one in pastes.walk(tree, ast.Call)
-        if isinstance(one.func, ast.Attribute) and one.func.attr == "zip"
-        and ast.unparse(one.func.value).endswith("Dataset")
-    ]  # fmt: skip
-
-
 def _name(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
-
-
-def _way(facts: Facts, file: str, value: ast.expr, before: ast.Call) -> list[ast.Call]:
-    """The calls that made a dataset, the last first, through the variables of the zip's function; empty if unknown."""
-    own = pastes.source(facts, file)
-    scope = next((one for one in own.around(before) if isinstance(one, ast.FunctionDef)), facts.tree(file))
-    found: list[ast.Call] = []
-    line = before.lineno
-    for _ in range(50):
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-            found.append(value)
-            if ast.unparse(value.func.value).endswith("Dataset"):
-                return found
-            value = value.func.value
-        elif isinstance(value, ast.Name):
-            name = value.id
-            made = [
-                one for one in pastes.walk(scope, ast.Assign) if (one.end_lineno or one.lineno) < line
-                and any(isinstance(target, ast.Name) and target.id == name for target in one.targets)
-            ]  # fmt: skip
-            if not made:
-                return []
-            last = max(made, key=lambda one: one.lineno)
-            value, line = last.value, last.lineno
-        else:
-            return []
-    return []
-
-
-def _labels(way: list[ast.Call], given: ast.expr) -> bool:
-    """Whether the program calls a side's data labels."""
-    texts = [ast.unparse(given) if isinstance(given, ast.Name) else ""]
-    texts += [ast.unparse(one) for call in way[-1:] for one in call.args]
-    words = [re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()) for text in texts]
-    return any(_LABELS.search(text) for text in words)
 
 
 def _fix(facts: Facts, file: str, call: ast.Call, ways: list[list[ast.Call]], found: list[ast.Call]) -> str:

@@ -14,9 +14,9 @@ def sides(dataset: Any, kind: Any) -> list[dict[str, Any]] | None:
 
     `kinds` are the side's transformations down to where it begins or has several inputs, the last first. `source` is
     the number of the first side that begins there, too, and `reads` the dtype and rank of an element there, "" where it
-    has parts. `parts` says whether an element that is paired has some. `order` holds what makes a shuffle's order the
-    same as another's: its two seeds and its buffer's size, or None where one of them is not known; a side that is not
-    shuffled has none.
+    has parts. `parts` says whether an element that is paired has some. `count` is how many elements the side has, where
+    TensorFlow knows it. `order` holds what makes a shuffle's order the same as another's: its two seeds and its
+    buffer's size, or None where one of them is not known; a side that is not shuffled has none.
 
     Args:
       dataset: The dataset.
@@ -32,9 +32,20 @@ def sides(dataset: Any, kind: Any) -> list[dict[str, Any]] | None:
         found.append({
             "kinds": [kind(one) for one in stages], "reads": _reads(stages[-1]), "parts": not _reads(side),
             "source": next(place for place, one in enumerate(sources) if one is stages[-1]),
+            **({"count": count} if (count := _count(side)) is not None else {}),
             **({"order": orders[0] if len(orders) == 1 and None not in orders[0] else None} if orders else {}),
         })  # fmt: skip
     return found
+
+
+def _count(dataset: Any) -> int | None:
+    """The number of elements; None of an endless dataset, and where only a pass over it would tell."""
+    import tensorflow as tf
+
+    if not tf.executing_eagerly():
+        return None
+    count = int(dataset.cardinality())
+    return count if count >= 0 else None
 
 
 def _line(dataset: Any) -> list[Any]:

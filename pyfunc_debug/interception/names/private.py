@@ -386,3 +386,10 @@ def cache_name(dataset: Any) -> Any:
 def batch_size(dataset: Any) -> Any:
     """batch_size of a transformation, perhaps as a tensor; None where it has no such setting."""
     return getattr(dataset, "_batch_size", None)
+
+
+def slices(dataset: Any) -> list[Any]:
+    """The eager tensors whose rows are the elements of a dataset; none of other transformations."""
+    if type(dataset).__name__ not in ("_TensorSliceDataset", "TensorSliceDataset"):
+        return []
+    return [one for one in getattr(dataset, "_tensors", ()) if is_eager(one)]

@@ -23,7 +23,6 @@ _USUAL = {"shuffle": "1000", "batch": "32", "padded_batch": "32"}
 _ZIPPED = "Invalid input to `zip`"
 _UNLIKE = "Incompatible dataset elements"
 _LISTED = re.compile(r"'(list|tuple)' object has no attribute 'element_spec'")
-_LENGTHS = re.compile(r"Dimensions (\d+) and (\d+) are not compatible")
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -42,7 +41,7 @@ def explain(situation: Situation) -> Explanation | None:
         return _unlike(situation, spot, statement)
     if _LISTED.search(text):
         return _listed(spot, statement)
-    return _lengths(spot, statement) if _LENGTHS.search(text) else None
+    return None
 
 
 def _whole(spot: Spot, statement: ast.stmt) -> Explanation | None:
@@ -180,26 +179,3 @@ def _listed(spot: Spot, statement: ast.stmt) -> Explanation | None:
             f"{blanks}    {name} = {name}.concatenate({each})",
         ))  # fmt: skip
     return Explanation(RULE, spot.file, found[0].lineno, cause, edit, "" if edit else "Concatenate them in a loop.")
-
-
-def _lengths(spot: Spot, statement: ast.stmt) -> Explanation | None:
-    """`from_tensor_slices((x, y))` of different numbers of rows."""
-    for call in method_calls(statement, "from_tensor_slices"):
-        parts = (
-            [one for one in ast.walk(call.args[0]) if isinstance(one, (ast.Name, ast.Attribute))] if call.args else []
-        )
-        sizes = {}
-        for one in parts:
-            value = lookup(one, spot)
-            shape = getattr(value, "shape", None)
-            if isinstance(value, (list, tuple)):
-                sizes[spot.source.text(one)] = len(value)
-            elif shape is not None and len(shape) > 0:
-                sizes[spot.source.text(one)] = int(shape[0])
-        if len(set(sizes.values())) < 2:
-            continue
-        said = ", ".join(f"{name} has {size}" for name, size in sizes.items())
-        cause = f"from_tensor_slices takes a row of each part for an element, and their numbers differ: {said}."
-        advice = "Give it parts of one length: one label for each row. from_tensors takes all as one element."
-        return Explanation(RULE, spot.file, call.lineno, cause, None, advice)
-    return None

@@ -68,13 +68,7 @@ def keeps_rest(call: ast.Call, place: int, spot: Spot) -> bool:
 
 def with_rest_dropped(call: ast.Call, source: Source) -> tuple[str, ...]:
     """The lines of a call that says nothing of drop_remainder, where it says so."""
-    first, last = call.lineno, call.end_lineno or call.lineno
-    end = ast.Name("end", ast.Load())
-    end.lineno = end.end_lineno = last
-    end.col_offset, end.end_col_offset = (call.end_col_offset or 1) - 1, call.end_col_offset
-    before = source.lines[last - 1].encode()[: end.col_offset].decode().rstrip()
-    glue = "" if before.endswith("(") else " " if before.endswith(",") else ", "
-    return source.spliced({end: f"{glue}drop_remainder=True)"}, first, last)
+    return source.ended(call, "drop_remainder=True")
 
 
 def _lengths(message: str) -> tuple[int, int] | None:

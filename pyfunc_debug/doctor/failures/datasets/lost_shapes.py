@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.failures.datasets import open_squeezes
 from pyfunc_debug.doctor.failures.datasets.generators import of_unknown_rank
 from pyfunc_debug.doctor.failures.graphs.none_shape import tensor_of
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
@@ -17,7 +18,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading import datasets
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, ops_without_rank, shape_of, symbolic_parts
 from pyfunc_debug.interception.names.private import dataset_functions
 from pyfunc_debug.program.frames import user_frames
@@ -44,7 +45,7 @@ def explain(situation: Situation) -> Explanation | None:
     ragged = _STACKED.search(situation.message) is not None
     if last is None or situation.body or not (ragged or _SAID.search(situation.message) or of_unknown_rank(situation)):
         return None
-    op = next(_openers(situation), None)
+    op, dataset = next(_openers(situation), (None, None))
     at = user_frames(op.traceback)[-1:] if op is not None and op.traceback is not None else ()
     if op is None or not at or op.type in _PYTHON:
         return None
@@ -59,6 +60,13 @@ def explain(situation: Situation) -> Explanation | None:
         said += (
             f". `{code}` (line {last.line}) needs it at trace" if code.strip(". ") else f". Line {last.line} needs it"
         )
+    alike = any(learned_shapes.says_all(one) for one in datasets.held(situation))
+    squeezed = None
+    if op.type == "Squeeze":
+        squeezed = open_squeezes.named(op, dataset, alike, at[0].file, at[0].line, read(at[0].file))
+    if squeezed is not None:
+        more, edit, advice = squeezed
+        return Explanation(RULE, at[0].file, at[0].line, f"{said}. {more}.", edit, advice)
     edit = learned_shapes.shaped(situation)
     if edit is not None:
         return Explanation(RULE, at[0].file, at[0].line, f"{said}. The first element tells it.", edit)
@@ -89,18 +97,24 @@ def _of_targets(spot: Spot) -> Edit | None:
     return edit_of(spot.file, spot.source.replaced({value: new}))
 
 
-def _openers(situation: Situation) -> Iterator[Any]:
-    """The ops that leave a rank open: of what the failing line reads, else of the datasets that the program holds."""
+def _openers(situation: Situation) -> Iterator[tuple[Any, Any]]:
+    """The ops that leave a rank open: of what the failing line reads, else of the datasets that the program holds.
+
+    Yields:
+      An op, and the dataset in whose function it is: None where it is in none.
+    """
     spot = situation.last
     statement = spot.source.statement(spot.line) if spot is not None else None
     parts = symbolic_parts(statement, spot) if spot is not None and statement is not None else {}
-    yield from (op for one in parts.values() if is_symbolic(one) and shape_of(one) is None for op in _behind(one))
+    yield from (
+        (op, None) for one in parts.values() if is_symbolic(one) and shape_of(one) is None for op in _behind(one)
+    )
     for dataset in datasets.held(situation):
         for wrapper in dataset_functions(dataset):
             graph = getattr(getattr(wrapper, "function", None), "graph", None)
             for one in getattr(graph, "outputs", ()):
                 if shape_of(one) is None:
-                    yield from _behind(one)
+                    yield from ((op, dataset) for op in _behind(one))
 
 
 def _behind(tensor: Any) -> Iterator[Any]:

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import ast
 import re
-from itertools import islice
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
-from pyfunc_debug.doctor.failures.reading.datasets import leaves, with_inputs
+from pyfunc_debug.doctor.failures.reading.datasets import stacks
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.symbols import alias, described, is_dataset, lookup, shape_of
 
 RULE = "unknown-shape"
-_MOST = 100
 _SAID = re.compile(
     r"initialize variables must be fully-defined.*Received: shape=\(None,.*for variable path='(?:.*/)?(\w+)/kernel'"
 )
@@ -42,7 +40,7 @@ def explain(situation: Situation) -> Explanation | None:
             "Give all samples one length N that you choose: x.to_tensor(shape=[None, N]) of a ragged x, padded_batch "
             f"with padded_shapes, or {tf}.ensure_shape where they have it already."
         )
-        edit = learned_shapes.shaped(situation) if _stacks(lookup(given, spot)) else None  # type: ignore[arg-type]
+        edit = learned_shapes.shaped(situation) if _stacked(given, spot) else None
         if edit is not None:
             cause = cause.replace(": samples of any length", "")
             cause += " batch() stacks samples of one size: if all have that of the first one, this says it."
@@ -51,16 +49,10 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
-def _stacks(dataset: Any) -> bool:
-    """Whether a dataset was batched as it is, and nothing before pads or is ragged."""
-    if not is_dataset(dataset):
-        return False
-    stages = [*islice(with_inputs([dataset]), _MOST)]
-    kinds = {type(one).__name__ for one in stages}
-    ragged = any(hasattr(leaf, "ragged_rank") for one in stages for leaf in leaves(one.element_spec))
-    return (
-        bool(kinds & {"_BatchDataset", "_ParallelBatchDataset"}) and "_PaddedBatchDataset" not in kinds and not ragged
-    )
+def _stacked(given: ast.expr | None, spot: Spot) -> bool:
+    """Whether it is a dataset whose samples a batch stacked as they are."""
+    value = lookup(given, spot) if given is not None else None
+    return is_dataset(value) and stacks(value) is not None
 
 
 def _of_dataset(given: ast.expr, spot: Spot) -> str | None:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models import keras_calls
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import mapped_dataset
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.failures.reading.datasets import held, leaves
+from pyfunc_debug.doctor.failures.reading.datasets import held, leaves, stacks
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_batched, is_dataset, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_batched, is_dataset, method_calls, shape_of
 
 _NAMES = ("shaped", "with_shapes")
 _BATCH = "[None, *s.shape[1:]]"
 """Of what Keras is given: its batches may have any size."""
+_OPEN_BATCH = "[None, *[None] * (s.shape.rank - 2), *s.shape[1:][-1:]]"
+"""The same where one batch may be longer than the next: the last axis has the features."""
+_OPEN_NUMBERS = "[None, *(n if n == 1 else None for n in s.shape[1:])]"
+"""The same for an Embedding, whose rows of numbers have any length."""
+_OPEN = "[*[None] * (s.shape.rank - 1), *s.shape[-1:]]"
+_WHOLE = re.compile(r"\b(?:Flatten|Reshape)\b")
+"""Layers that need every size."""
+_ANY_SIZE = re.compile(r"resize|\bcrop|\bpad|ragged|bucket_by")
+"""What takes elements of different sizes."""
 _PADDED = ("padded_batch", "ragged_batch", "bucket_by_sequence_length")
 """They need the rank of the elements."""
 _KEEP_PARTS = ("batch", "shuffle", "prefetch", "repeat", "cache", "take", "skip", "with_options")
@@ -53,15 +63,24 @@ def shaped(situation: Situation) -> Edit | None:
 
 
 def of_ragged_batch(situation: Situation) -> Edit | None:
-    """The dataset of the program's one ragged_batch: without a rank it is made as a plain batch, which fails later."""
+    """The dataset of the program's one ragged_batch: without a rank it is made as a plain batch, which fails later.
+
+    The older way is `ds.apply(tf.data.experimental.dense_to_ragged_batch(2))`.
+    """
     open_ones = [one for one in held(situation) if is_dataset(one) and _is_open(one)]
     for file, source in situation.sources():
-        found = [one for one in calls(source.tree) if getattr(one.func, "attr", "") == "ragged_batch"]
+        older = [part for one in method_calls(source.tree, "apply") for part in one.args if _is_ragged_batch(part)]
+        found = method_calls(source.tree, "ragged_batch")
+        found += [one for part in older if isinstance(one := source.parent(part), ast.Call)]
         spot = next((one for one in situation.spots if one.file == file), None)
         statement = source.statement(found[0].lineno) if len(found) == 1 else None
         if spot is not None and statement is not None and open_ones and isinstance(found[0].func, ast.Attribute):
             return _defined(spot, statement, {found[0].func.value: "{0}.apply({1})"}, open_ones[0], _RANK)
     return None
+
+
+def _is_ragged_batch(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "dense_to_ragged_batch"
 
 
 def _mapped(situation: Situation) -> Edit | None:
@@ -74,7 +93,7 @@ def _mapped(situation: Situation) -> Edit | None:
     statement, dataset = outer.source.statement(call.lineno), mapped_dataset(situation, situation.spots[index])
     if statement is None or dataset is None or not isinstance(call.func, ast.Attribute) or not _is_open(dataset):
         return None
-    return _defined(outer, statement, {call.func.value: "{0}.apply({1})"}, dataset, _size(dataset))
+    return _defined(outer, statement, {call.func.value: "{0}.apply({1})"}, dataset, _size(dataset, outer))
 
 
 def _called(situation: Situation) -> Edit | None:
@@ -89,7 +108,7 @@ def _called(situation: Situation) -> Edit | None:
             given = [one for one, value in values.items() if is_dataset(value) and _is_open(value)]
             if own and len(given) == 1 and statement is not None:
                 dataset = values[given[0]]
-                return _defined(outer, statement, {given[0]: "{1}({0})"}, dataset, _size(dataset))
+                return _defined(outer, statement, {given[0]: "{1}({0})"}, dataset, _size(dataset, outer))
     return None
 
 
@@ -98,8 +117,20 @@ def _is_open(dataset: Any) -> bool:
     return any(shape_of(one) is None for one in leaves(dataset.element_spec))
 
 
-def _size(dataset: Any) -> str:
-    return _BATCH if is_batched(dataset) else "s.shape"
+def says_all(dataset: Any) -> bool:
+    """Whether the first element has the shape of all, as they are stacked after their rank got lost."""
+    stacked = stacks(dataset)
+    return stacked is not None and _is_open(stacked)
+
+
+def _size(dataset: Any, spot: Spot) -> str:
+    """Which sizes of the first element are those of all."""
+    code = "\n".join(spot.source.code)
+    if not is_batched(dataset):
+        return _OPEN if _ANY_SIZE.search(code) else "s.shape"
+    if _WHOLE.search(code) or says_all(dataset):
+        return _BATCH
+    return _OPEN_NUMBERS if "Embedding" in code else _OPEN_BATCH
 
 
 def dataset_of(node: ast.expr, spot: Spot) -> Any:
@@ -116,7 +147,7 @@ def _handed(spot: Spot, statement: ast.stmt, found: list[tuple[ast.expr, Any]], 
     single = size is not None and not any(is_batched(value) for _, value in found)
     new = f"{{1}}({{0}}).batch({spot.source.text(size)})" if single and size is not None else "{1}({0})"
     pieces = dict.fromkeys((one for one, _ in found), new)
-    return _defined(spot, statement, pieces, found[0][1], "s.shape" if single else _BATCH)
+    return _defined(spot, statement, pieces, found[0][1], "s.shape" if single else _size(found[0][1], spot))
 
 
 def _defined(spot: Spot, statement: ast.stmt, pieces: dict[ast.expr, str], dataset: Any, shape: str) -> Edit | None:

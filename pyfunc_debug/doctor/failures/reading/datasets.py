@@ -8,9 +8,10 @@ from typing import Any
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
 from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.failures.reading.symbols import is_dataset
-from pyfunc_debug.interception.names.private import dataset_inputs
+from pyfunc_debug.interception.names.private import batch_size, dataset_inputs, is_eager
 
 _MOST = 300
+_BATCHES = ("_BatchDataset", "_ParallelBatchDataset")
 
 
 def held(situation: Situation) -> Iterator[Any]:
@@ -59,3 +60,27 @@ def part_names(count: int) -> list[str]:
 def has_datasets(spec: Any) -> bool:
     """Whether an element, or a part of it, is a dataset itself."""
     return any(type(one).__name__ == "DatasetSpec" for one in leaves(spec))
+
+
+def stacks(dataset: Any) -> Any:
+    """The one dataset whose elements are stacked as they are, two or more at a time: they have one shape.
+
+    Args:
+      dataset: A dataset, which may be made of it.
+
+    Returns:
+      None where nothing is stacked so, or something before is padded or ragged.
+    """
+    stages = list(with_inputs([dataset]))
+    kinds = {type(one).__name__ for one in stages}
+    if "_PaddedBatchDataset" in kinds or any(hasattr(leaf, "ragged_rank") for one in stages
+                                             for leaf in leaves(one.element_spec)):  # fmt: skip
+        return None
+    batches = [one for one in stages if type(one).__name__ in _BATCHES and _size(one) != 1]
+    return dataset_inputs(batches[0])[0] if len(batches) == 1 else None
+
+
+def _size(dataset: Any) -> int | None:
+    """The number of elements that are stacked; None where it is not known."""
+    size = batch_size(dataset)
+    return int(size) if is_eager(size) else None

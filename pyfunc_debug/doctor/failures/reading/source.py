@@ -135,6 +135,27 @@ class Source:
         glue = ", " if call.args or call.keywords else ""
         return f"{self.text(call)[:-1].rstrip(', ')}{glue}{argument})"
 
+    def ended(
+        self, call: ast.Call, argument: str = "", behind: str = "", pieces: Mapping[ast.expr, str] | None = None
+    ) -> tuple[str, ...]:
+        """The lines of a call with one argument more, and text behind it; their breaks are kept.
+
+        Args:
+          call: The call.
+          argument: The argument: `drop_remainder=True`.
+          behind: What is asked of its result: `.cache()`.
+          pieces: Expressions in it that get other text, too.
+        """
+        first, last = call.lineno, call.end_lineno or call.lineno
+        end = ast.Name("end", ast.Load())
+        end.lineno = end.end_lineno = last
+        end.col_offset, end.end_col_offset = (call.end_col_offset or 1) - 1, call.end_col_offset
+        before = self.lines[last - 1].encode()[: end.col_offset].decode().rstrip()
+        glue = (
+            "" if not argument or before.endswith("(") else " " if before.endswith(",") else ", " if before else "    "
+        )
+        return self.spliced({**(pieces or {}), end: f"{glue}{argument}){behind}"}, first, last)
+
     def replaced(self, pieces: dict[ast.expr, str]) -> tuple[int, int, str] | None:
         """The lines that hold some expressions, with other text in the place of these.
 

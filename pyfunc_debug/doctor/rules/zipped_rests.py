@@ -1,0 +1,67 @@
+"""`Dataset.zip` of inputs and labels that are not equally many: it ends with the shorter one, and says nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.zips import CLASS, are_labels, listed_arguments, way, zips
+from pyfunc_debug.records import Finding
+
+NAMES = ("zipped-rest",)
+_ON_PURPOSE = {"Take", "Range", "Repeat", "Skip", "Shard"}
+"""A side with one of these has the number that the program gave it."""
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a zip; none of unpaired sets, as those of pictures that a model of its own train_step takes."""
+    told: set[tuple[str, int]] = set()
+    for loop in facts.meta.get("inputs") or []:
+        for stage in loop["stages"] if loop["site"] is not None else ():
+            sides = stage.get("sides") or []
+            if len(sides) != 2 or not _differ(sides):
+                continue
+            for file, call in [(each, one) for each in facts.files for one in zips(facts.tree(each))]:
+                given = listed_arguments(call)
+                new = (file, call.lineno) not in told
+                if len(given) == 2 and new and _is_this(facts, file, call, given, sides):
+                    told.add((file, call.lineno))
+                    yield _finding(facts, file, call, given, sides)
+
+
+def _differ(sides: list[dict[str, Any]]) -> bool:
+    """Whether two sides of a source each have another number of elements, which nothing chose."""
+    counts = [side.get("count") for side in sides]
+    if None in counts or len(set(counts)) == 1 or sides[1]["source"] != 1:
+        return False
+    return not any(_ON_PURPOSE & set(side["kinds"]) for side in sides)
+
+
+def _is_this(facts: Facts, file: str, call: ast.Call, given: list[ast.expr], sides: list[dict[str, Any]]) -> bool:
+    """Whether a call of zip pairs inputs with labels, and is the only one that may have these sides."""
+    ways = [way(facts, file, one, call) for one in given]
+    if not all(ways) or len(zips(facts.tree(file))) > 1:
+        return False
+    kinds = [bool(CLASS.fullmatch(side["reads"])) for side in sides]
+    if kinds[0] != kinds[1] or sum(are_labels(one, own) for one, own in zip(ways, given)) == 1:
+        return True
+    code = "\n".join(facts.code(file))
+    return ".fit(" in code and ".compile(" in code and "def train_step" not in code
+
+
+def _finding(facts: Facts, file: str, call: ast.Call, given: list[ast.expr], sides: list[dict[str, Any]]) -> Finding:
+    counts = [int(side["count"]) for side in sides]
+    names = [pastes.text_of(facts, file, one) if isinstance(one, ast.Name) else "" for one in given]
+    names = names if all(names) else ["the first dataset", "the second"]
+    longer = counts.index(max(counts))
+    lost = max(counts) - min(counts)
+    return Finding(
+        NAMES[0], "warning", None, (),
+        f"zip ends with the shorter one: {names[0]} has {counts[0]:,} elements, {names[1]} {counts[1]:,}, so that the "
+        f"last {lost:,} of {names[longer]} {'is' if lost == 1 else 'are'} never read",
+        "give both as many elements: what takes some from one, as a filter or a window, is to be done to the pairs",
+        file, call.lineno,
+    )  # fmt: skip
