@@ -201,6 +201,7 @@ class Notice(str, Enum):
     ALL_NONE = "all-none"
     ASKED_TAPE = "asked-tape"
     SOME_NONE = "some-none"
+    FIXED_ASKED = "fixed-asked"
     FLAT_OP = "flat-op"
     NOT_FINITE = "not-finite"
     BROADCAST = "broadcast"

@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.slope_bounds import Bounds
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
 from pyfunc_debug.doctor.failures.reading.symbols import calls
+from pyfunc_debug.doctor.text import listed
 
 _GROWS = {"exp", "pow", "power", "sinh", "cosh", "expm1", "square"}
 """Ops whose results may be too large for a float."""
@@ -38,11 +39,15 @@ def guarded(facts: Facts, file: str, scopes: Sequence[ast.AST], gradient: bool) 
     for scope in scopes:
         bounds = Bounds(Signs(tf, spot, scope), scope)
         for call in calls(scope):
-            if dotted(call.func) == f"{tf}.where" and len(call.args) == 3:
+            large = _of_large_exp(call, tf)
+            if large is not None:
+                found[call] = f"{tf}.math.softplus({pastes.text_of(facts, file, large)})"
+            elif dotted(call.func) == f"{tf}.where" and len(call.args) == 3:
                 found |= _choice(facts, file, call, tf)
             elif not gradient and dotted(call.func) in (f"{tf}.math.log", f"{tf}.log") and len(call.args) == 1:
                 text = pastes.text_of(facts, file, call.args[0])
-                if names(call.args[0]) and not any(word in text for word in GUARDS):
+                kept = _is_raised(call.args[0]) or any(word in text for word in GUARDS)
+                if names(call.args[0]) and not kept:
                     found[call.args[0]] = f"{tf}.maximum({text}, {_LEAST})"
         for value in values_of(scope):
             for node in outermost(value, bounds, False):
@@ -50,6 +55,45 @@ def guarded(facts: Facts, file: str, scopes: Sequence[ast.AST], gradient: bool) 
                 if not any(id(one) in inside or node in ast.walk(one) for one in found):
                     found[node] = bounds.text(node)[0]
     return found
+
+
+def _of_large_exp(call: ast.Call, tf: str) -> ast.expr | None:
+    """The `x` of `log(1 + exp(x))` and `log1p(exp(x))`, whose exp is infinite long before the whole is large."""
+    name = dotted(call.func).removeprefix(f"{tf}.").rpartition(".")[2] if len(call.args) == 1 else ""
+    inside: ast.expr | None = None
+    if name == "log1p":
+        inside = call.args[0]
+    elif name == "log" and isinstance(call.args[0], ast.BinOp) and isinstance(call.args[0].op, ast.Add):
+        left, right = call.args[0].left, call.args[0].right
+        one = next((each for each in (left, right) if isinstance(each, ast.Constant) and each.value == 1), None)
+        inside = None if one is None else right if one is left else left
+    if (
+        isinstance(inside, ast.Call)
+        and dotted(inside.func) in (f"{tf}.exp", f"{tf}.math.exp")
+        and len(inside.args) == 1
+    ):
+        return inside.args[0]
+    return None
+
+
+def reasons(pieces: Sequence[str]) -> str:
+    """Why expressions for which these are written give NaN or an infinity."""
+    found = []
+    if any(".softplus(" in one for one in pieces):
+        found.append("exp of more than 88 is infinite in float32")
+    if any(".where(" in one for one in pieces):
+        found.append("a tape takes the gradient also of what tf.where leaves out")
+    if any(one.endswith(f", {_LEAST})") for one in pieces):
+        found.append("a logarithm of 0 is infinite, and that times 0 is NaN")
+    if any(".softplus(" not in one and ".where(" not in one and not one.endswith(f", {_LEAST})") for one in pieces):
+        found.append("the gradient of a root is infinite at 0")
+    return listed(found)
+
+
+def _is_raised(value: ast.expr) -> bool:
+    """Whether a number above 0 is added: `1 + e`."""
+    sides = (value.left, value.right) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else ()
+    return any(isinstance(one, ast.Constant) and isinstance(one.value, (int, float)) and one.value > 0 for one in sides)
 
 
 def _choice(facts: Facts, file: str, call: ast.Call, tf: str) -> dict[ast.expr, str]:

@@ -122,8 +122,12 @@ class NotFinite:
             arrays=_with_nan(user), sources=[one for one in (where and where[0], function.file) if one],
         )  # fmt: skip
 
-    def gradient(self, target: Any, found: Any, frame: types.FrameType) -> None:
-        """A tape was asked in a frame, and gave this for a target: looked at in eager code only."""
+    def gradient(self, target: Any, sources: Any, found: Any, frame: types.FrameType) -> None:
+        """A tape was asked in a frame for sources, and gave this for a target: looked at in eager code only.
+
+        A number that is infinite, of what no variable is in and with gradients that are finite, is no loss: functions
+        with a gradient of their own are tried so.
+        """
         flat = self._names.nest.flatten(target)
         if len(flat) != 1 or not hasattr(flat[0], "numpy"):
             return
@@ -140,6 +144,10 @@ class NotFinite:
             if not bad:
                 before += [] if value is None else [value]
                 return
+        elif not any(hasattr(one, "assign") for one in self._names.nest.flatten(sources)) and not any(
+            one is not None and _has_nan(one) for one in self._names.nest.flatten(found)
+        ):
+            return
         self._told.add(where)
         self._observer.notice(
             Notice.NOT_FINITE, None, None, what="gradient" if value is None or math.isfinite(value) else "loss",

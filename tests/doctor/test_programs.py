@@ -22,6 +22,7 @@ from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_threads_helper1 as programs_threads_helper1
 from tests.doctor import programs_threads_helper2 as programs_threads_helper2
 from tests.doctor import programs_threads_session33_2 as programs_threads_session33_2
+from tests.doctor import programs_threads_session35 as programs_threads_session35
 from tests.doctor import programs_threads_session35_1 as programs_threads_session35_1
 from tests.doctor import programs_threads_session35_2 as programs_threads_session35_2
 from tests.doctor.alone import alone, loaded

@@ -26,6 +26,7 @@ from pyfunc_debug.doctor.rules import (
     epochs,
     errors,
     failed_programs,
+    fixed_variables,
     forked,
     gradient_sizes,
     hang,
@@ -98,6 +99,7 @@ from pyfunc_debug.doctor.rules import (
 
 MODULES: tuple[Rule, ...] = (
     died,
+    fixed_variables,
     forked,
     aliasing,
     apart_draws,

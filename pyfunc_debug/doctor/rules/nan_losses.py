@@ -24,10 +24,6 @@ _SHOWN = 3
 _OPTIMIZERS = (
     "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl", "Lion", "Adafactor",
 )  # fmt: skip
-_AT_LIMITS = {
-    True: "a tape takes the gradient also of what tf.where leaves out, and that of a root is infinite at 0",
-    False: "a logarithm of 0 is infinite, and that times 0 is NaN",
-}
 _STEPS = ("fit", "train_on_batch")
 
 
@@ -119,12 +115,11 @@ def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes
         fix = clipped or "a smaller learning rate, or clipnorm=1.0 in the optimizer"
         cause = f": it grew from {before[0]:.4g} to {before[-1]:.4g}, as steps of this size lead away from the minimum"
         return _told(message + cause, fix, file, line, arrays, "likely")
-    only_gradient = noticed["what"] == "gradient"
-    pieces = guarded_ops.guarded(facts, file, scopes, only_gradient)
+    pieces = guarded_ops.guarded(facts, file, scopes, noticed["what"] == "gradient")
     fix = pastes.all_replaced(facts, file, pieces) if 0 < len(pieces) <= _MOST else ""
     if fix:
         lines = sorted({one.lineno for one in pieces})
-        why = f". Line{'s' * (len(lines) > 1)} {listed(lines)} can make that: {_AT_LIMITS[only_gradient]}"
+        why = f". Line{'s' * (len(lines) > 1)} {listed(lines)} can make that: {guarded_ops.reasons([*pieces.values()])}"
         return _told(message + why, fix, file, line, arrays, "likely")
     return _told(message, _checked(facts, file), file, line, arrays, "measured")
 

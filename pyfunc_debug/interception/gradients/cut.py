@@ -69,6 +69,7 @@ class CutGradients:
         self._asked: set[tuple[str, int]] = set()
         self._steps: set[tuple[types.CodeType, int]] = set()
         self._partly: set[tuple[str, int]] = set()
+        self._fixed: set[tuple[str, int]] = set()
         self._searched: set[int] = set()
         self._finite = finite
 
@@ -89,11 +90,12 @@ class CutGradients:
                 if all(one is None for one in self._names.nest.flatten(found)):
                     self._tell_of_none(sources, sys._getframe(1))
                 self._tell_of_some(target, sources, found, sys._getframe(1))
+                self._tell_of_fixed(sources, found, sys._getframe(1))
                 if found is None or (isinstance(found, (list, tuple)) and any(one is None for one in found)):
                     self._look(target, sources, found)
                 else:
                     self._look_at_terms(target, sources)
-                self._finite.gradient(target, found, sys._getframe(1))
+                self._finite.gradient(target, sources, found, sys._getframe(1))
             except Exception as trouble:
                 self._observer.trouble("looking for a gradient's way", trouble)
             return found
@@ -142,6 +144,25 @@ class CutGradients:
             self._observer.notice(
                 Notice.SOME_NONE, None, None, file=site[0], line=site[1], asked=len(flat),
                 missing=[_name(one) for one in missing], sources=[site[0]],
+            )  # fmt: skip
+
+    def _tell_of_fixed(self, sources: Any, found: Any, frame: types.FrameType) -> None:
+        """The user's line that asked for variables which no tape watches, as they are not trainable."""
+        nest = self._names.nest
+        flat = nest.flatten(sources)
+        fixed = [
+            one for one, gradient in zip(flat, nest.flatten(found))
+            if gradient is None and hasattr(one, "assign") and getattr(one, "trainable", True) is False
+        ]  # fmt: skip
+        user = own_frame(frame) if fixed and len(fixed) < len(flat) else None
+        if user is None or len(self._fixed) >= _MOST_LINES:
+            return
+        site = self._user_line(user.f_code.co_filename, user.f_lineno)
+        if site not in self._fixed:
+            self._fixed.add(site)
+            self._observer.notice(
+                Notice.FIXED_ASKED, None, None, file=site[0], line=site[1], asked=len(flat),
+                fixed=[_name(one) for one in fixed], sources=[site[0]],
             )  # fmt: skip
 
     def _look(self, target: Any, sources: Any, found: Any) -> None:

@@ -1,0 +1,112 @@
+"""More programs that do not fail: as `programs_threads`, after threads that judges of this session found."""
+
+from __future__ import annotations
+
+import keras
+import tensorflow as tf
+
+from tests.doctor.programs import near, triggers
+
+# -- nan-loss: what overflows, and what is tried at its limit ---------------------------------------------------------
+
+
+@triggers("nan-loss", says="tf.math.softplus(x)", pastes=True)
+def a_softplus_by_hand():
+    def log1pexp(x):
+        return tf.math.log(1 + tf.exp(x))
+
+    w = tf.Variable(50.0)
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(log1pexp(w * tf.constant([1.0, 2.0])))
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+
+
+@near("nan-loss")
+def a_gradient_of_its_own_at_a_limit():
+    @tf.custom_gradient
+    def log1pexp(x):
+        e = tf.exp(x)
+
+        def grad(upstream):
+            return upstream * (1 - 1 / (1 + e))
+
+        return tf.math.log(1 + e), grad
+
+    x = tf.constant(100.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = log1pexp(x)
+    assert tape.gradient(y, x) == 1.0
+
+
+# -- fixed-variable: tf#26404 ------------------------------------------------------------------------------------------
+
+
+@triggers("fixed-variable", says="moving_mean and moving_variance. That is right, BatchNormalization", pastes=True)
+def a_tape_that_is_asked_for_all_variables():
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.BatchNormalization(), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.01)
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(tf.ones((2, 4)), training=True)))
+        grads = tape.gradient(loss, model.variables)
+        optimizer.apply_gradients(zip(grads, model.variables))
+
+
+@triggers("fixed-variable", says="self.model.trainable_variables", pastes=True)
+def a_traced_step_that_asks_for_all_weights():
+    class Trainer:
+        def __init__(self):
+            self.model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1), keras.layers.Dropout(0.5)])
+            self.optimizer = keras.optimizers.Adam()
+
+        @tf.function
+        def step(self, x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(self.model(x, training=True)))
+            weights = self.model.variables
+            grads = tape.gradient(loss, weights)
+            self.optimizer.apply_gradients([(g, w) for g, w in zip(grads, weights) if g is not None])
+            return loss
+
+    trainer = Trainer()
+    for _ in range(2):
+        trainer.step(tf.ones((2, 4)))
+
+
+@triggers("fixed-variable", says="layer.trainable_variables", pastes=True)
+def a_frozen_layer_that_a_tape_is_asked_for():
+    first, layer = keras.layers.Dense(2), keras.layers.BatchNormalization()
+    first.build((None, 3))
+    layer.build((None, 2))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(first(tf.ones((2, 3))), training=True) ** 2)
+    found = tape.gradient(loss, layer.variables)
+    assert len(found) in (2, 4)
+
+
+@near("fixed-variable")
+def variables_that_all_can_be_trained():
+    layer = keras.layers.Dense(2)
+    layer.build((None, 3))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(tf.ones((2, 3))) ** 2)
+    assert None not in tape.gradient(loss, layer.variables)
+
+
+@near("fixed-variable")
+def a_variable_that_the_loss_does_not_read():
+    first, other = tf.Variable(1.0), tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        loss = first * 2
+    tape.gradient(loss, [first, other])
+
+
+@near("fixed-variable")
+def a_fixed_variable_that_is_watched():
+    first, other = tf.Variable(1.0), tf.Variable(2.0, trainable=False)
+    with tf.GradientTape() as tape:
+        tape.watch(other)
+        loss = first * other
+    assert None not in tape.gradient(loss, [first, other])
