@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tests.doctor.programs import near, triggers
@@ -110,3 +111,67 @@ def a_fixed_variable_that_is_watched():
         tape.watch(other)
         loss = first * other
     assert None not in tape.gradient(loss, [first, other])
+
+
+# -- broadcast-loss: eager loops (tf#40323) ---------------------------------------------------------------------------
+
+
+@triggers("broadcast-loss", says="u is [20] and u_pred is [20, 1]", pastes=True)
+def labels_of_an_eager_step():
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    x, u = np.ones((20, 2), "float32"), np.ones(20, "float32")
+
+    def train_step(x, u):
+        with tf.GradientTape() as tape:
+            u_pred = model(x)
+            loss = tf.reduce_mean(tf.square(u - u_pred))
+        return tape.gradient(loss, model.trainable_variables)
+
+    for _ in range(2):
+        train_step(x, u)
+
+
+@triggers("broadcast-loss", says="y_pred is [20, 1]", pastes=True)
+def labels_of_a_loss_that_a_loop_calls():
+    layer = keras.layers.Dense(1)
+
+    def mse(y_true, y_pred):
+        return tf.reduce_mean(tf.math.squared_difference(tf.cast(y_true, tf.float32), y_pred))
+
+    for x, y in tf.data.Dataset.from_tensor_slices((np.ones((40, 2), "float32"), np.ones(40))).batch(20):
+        with tf.GradientTape() as tape:
+            predictions = layer(x)
+            loss = mse(y, predictions)
+        tape.gradient(loss, layer.trainable_variables)
+
+
+@near("broadcast-loss")
+def labels_that_are_a_column_in_an_eager_loop():
+    layer = keras.layers.Dense(1)
+    x, y = tf.ones((20, 2)), tf.ones((20, 1))
+    with tf.GradientTape() as tape:
+        y_pred = layer(x)
+        loss = tf.reduce_mean(tf.square(y - y_pred))
+    tape.gradient(loss, layer.trainable_variables)
+
+
+@near("broadcast-loss")
+def distances_of_all_pairs_in_an_eager_loop():
+    w = tf.Variable(tf.range(5.0))
+    with tf.GradientTape() as tape:
+        column = w[:, None]
+        loss = tf.reduce_mean(tf.abs(column - w))
+    tape.gradient(loss, w)
+
+
+@near("broadcast-loss")
+def a_column_that_a_function_takes_for_pairs():
+    w = tf.Variable(tf.range(5.0))
+
+    def spread(a, b):
+        return tf.reduce_mean(tf.abs(a - b))
+
+    with tf.GradientTape() as tape:
+        column = tf.expand_dims(w, 1)
+        loss = spread(w, column)
+    tape.gradient(loss, w)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.reading.source import parameters, tapes_before
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding
 
 NAMES = ("broadcast-loss",)
 _OPS = ("subtract", "squared_difference")
+_KEEP = ("cast", "convert_to_tensor", "constant", "identity")
+_PAIRS = ("expand_dims", "reshape", "transpose", "None]", "None,", "newaxis")
+_MEANS = ("reduce_mean", "reduce_sum", "mean(", "sum(")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -22,6 +26,56 @@ def check(facts: Facts) -> Iterator[Finding]:
         if place not in told and facts.source(noticed["file"]):
             told.add(place)
             yield _finding(facts, *place, noticed["shapes"])
+    for _, _, noticed in facts.notices.get(Notice.ASKED_TAPE, []):
+        if facts.source(noticed["file"]):
+            for line, shapes in _eagerly(facts, noticed["file"], noticed["line"], noticed.get("shapes") or {}):
+                if (noticed["file"], line) not in told:
+                    told.add((noticed["file"], line))
+                    yield _finding(facts, noticed["file"], line, shapes)
+
+
+def _eagerly(
+    facts: Facts, file: str, line: int, known: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[int, list[Sequence[int]]]]:
+    """Lines under a tape of eager code, or in functions that it calls, with such a difference of names."""
+    own, tree = pastes.source(facts, file), facts.tree(file)
+    blocks = tapes_before(own, line)[:1]
+    if tree is None or not blocks:
+        return
+    functions = {one.name: one for one in pastes.walk(tree, ast.FunctionDef)}
+    holder = own.function(blocks[0].lineno) or tree
+    known = {name: shape for name, shape in known.items() if not _is_paired(holder, name)}
+    scopes: list[tuple[ast.AST, Mapping[str, Sequence[int]]]] = [(blocks[0], known)]
+    for call in pastes.walk(blocks[0], ast.Call):
+        called = functions.get(pastes.last_name(call.func))
+        if called is not None and not call.keywords:
+            given = {
+                name: known[_plain(part)] for name, part in zip(parameters(called), call.args) if _plain(part) in known
+            }
+            scopes.append((called, given))
+    for scope, shapes in scopes:
+        if not any(one in ast.unparse(scope) for one in _MEANS):
+            continue
+        for one, sides in _differences(scope):
+            both = [shapes.get(_plain(side), ()) for side in sides]
+            if sorted(map(len, both)) != [1, 2] or any(_is_paired(scope, _plain(side)) for side in sides):
+                continue
+            flat, column = sorted(both, key=len)
+            if column[1] == 1 and column[0] == flat[0] and flat[0] > 1:
+                yield one.lineno, both
+
+
+def _plain(node: ast.expr) -> str:
+    """The name that a side is, also in a call that keeps its shape."""
+    while isinstance(node, ast.Call) and pastes.last_name(node.func) in _KEEP and node.args:
+        node = node.args[0]
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_paired(around: ast.AST, name: str) -> bool:
+    """Whether a name was given an axis by which all pairs are meant."""
+    values = [ast.unparse(one) for one in pastes.assigned(around, name)]
+    return any(word in value for value in values for word in _PAIRS)
 
 
 def _finding(facts: Facts, file: str, line: int, shapes: Sequence[Sequence[int | None]]) -> Finding:
@@ -50,12 +104,17 @@ def _size(size: int | None) -> str:
 
 def _sides(facts: Facts, file: str, line: int) -> list[ast.expr] | None:
     """Both sides of the line's only difference."""
-    tree = facts.tree(file)
-    found: list[list[ast.expr]] = [
-        [one.left, one.right] for one in pastes.around(tree, line, ast.BinOp) if isinstance(one.op, ast.Sub)
+    found = [
+        sides for one, sides in _differences(facts.tree(file)) if one.lineno <= line <= (one.end_lineno or one.lineno)
     ]
-    found += [
-        list(one.args) for one in pastes.around(tree, line, ast.Call)
-        if pastes.last_name(one.func) in _OPS and len(one.args) == 2
-    ]  # fmt: skip
     return found[0] if len(found) == 1 else None
+
+
+def _differences(tree: ast.AST | None) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """Differences, and their sides."""
+    for one in pastes.walk(tree, ast.BinOp):
+        if isinstance(one.op, ast.Sub):
+            yield one, [one.left, one.right]
+    for call in pastes.walk(tree, ast.Call):
+        if pastes.last_name(call.func) in _OPS and len(call.args) == 2:
+            yield call, list(call.args)

@@ -30,6 +30,8 @@ _LONGEST = 12
 """How many ops of a path are reported."""
 _MOST_LINES = 100
 """Lines that are reported for None."""
+_MOST_NAMES = 300
+"""Names of a function whose values are looked at."""
 _NEWEST = 2000
 """How many registered functions are looked through, the newest."""
 _NO_GRADIENT = ("PyFunc", "PyFuncStateless")
@@ -111,7 +113,9 @@ class CutGradients:
         user = own_frame(frame)
         if user is not None and all(hasattr(one, "numpy") for one in self._names.nest.flatten(target)):
             file, line = self._user_line(user.f_code.co_filename, user.f_lineno)
-            self._observer.notice(Notice.ASKED_TAPE, None, None, file=file, line=line, sources=[file])
+            self._observer.notice(
+                Notice.ASKED_TAPE, None, None, file=file, line=line, shapes=_shapes(user), sources=[file]
+            )
 
     def _tell_of_none(self, sources: Any, frame: types.FrameType) -> None:
         """The user's line that got nothing but None, and whether it asked for tensors."""
@@ -251,6 +255,18 @@ class CutGradients:
             self._reported.add(key)
             more = {"term": True} if term else {}
             self._observer.notice(Notice.CUT_GRADIENT, token, None, variables=names, path=path, count=count, **more)
+
+
+def _shapes(frame: types.FrameType) -> dict[str, list[int]]:
+    """Names of a frame's code, and the shapes of what they stand for: arrays and eager tensors of one or two axes."""
+    found: dict[str, list[int]] = {}
+    for name in (*frame.f_code.co_varnames, *frame.f_code.co_freevars, *frame.f_code.co_names)[:_MOST_NAMES]:
+        value: Any = frame.f_locals[name] if name in frame.f_locals else frame.f_globals.get(name)
+        if type(value).__name__ in ("ndarray", "EagerTensor", "ResourceVariable"):
+            shape = [int(one) for one in value.shape]
+            if len(shape) in (1, 2):
+                found[name] = shape
+    return found
 
 
 def _read(function: Any) -> dict[str, Any]:
