@@ -26,7 +26,8 @@ def valued(node: ast.expr, spot: Spot) -> Any:
     if value is not None:
         return value
     if isinstance(node, ast.Subscript):
-        owner, key = valued(node.value, spot), node.slice
+        key = node.slice
+        owner: Any = valued(node.value, spot)
         if not is_frame(owner):
             return None
         if isinstance(key, ast.Constant):
@@ -34,8 +35,8 @@ def valued(node: ast.expr, spot: Spot) -> Any:
         wanted = [one.value for one in key.elts if isinstance(one, ast.Constant)] if isinstance(key, ast.List) else []
         return owner[wanted] if wanted and set(wanted) <= set(owner.columns) else None
     inside = of_values(node)
-    owner: Any = valued(inside, spot) if inside is not None else None
-    return owner.to_numpy() if is_table(owner) else None
+    table: Any = valued(inside, spot) if inside is not None else None
+    return table.to_numpy() if is_table(table) else None
 
 
 def of_values(node: ast.expr) -> ast.expr | None:
