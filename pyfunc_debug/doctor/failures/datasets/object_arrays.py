@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, keras_name, lookup
-from pyfunc_debug.doctor.failures.reading.tables import valued
+from pyfunc_debug.doctor.failures.reading.tables import is_array, valued
 
 RULE = "mixed-dtypes"
 _SAID = re.compile(r"Invalid dtype: object|Unsupported object type|unsupported type \(<class 'numpy.ndarray'>\)")
@@ -71,7 +71,9 @@ def _arrays(spot: Spot, statement: ast.stmt) -> Explanation | None:
         for given in (*call.args, *(keyword.value for keyword in call.keywords)):
             for part in given.elts if isinstance(given, (ast.Tuple, ast.List)) else [given]:
                 value: Any = valued(part, spot)
-                objects = getattr(getattr(value, "dtype", None), "kind", "") == "O" and value.ndim == 1
+                objects = (
+                    is_array(value) and getattr(getattr(value, "dtype", None), "kind", "") == "O" and value.ndim == 1
+                )
                 rows = value.tolist() if objects else []
                 shape = _one_shape(rows) if rows else None
                 if shape is None:

@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures.pastes.learned_shapes import dataset_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup
+from pyfunc_debug.doctor.failures.reading.tables import is_array
 
 RULE = "structure"
 _SAID = re.compile(r"(?:not enough|too many) values to unpack")
@@ -86,7 +87,7 @@ def _unpacking(statement: ast.AST, spot: Spot) -> tuple[ast.For | ast.Assign, _N
 def _is_element(value: Any) -> bool:
     """Whether a value is an element that has parts: tensors in a tuple or a dict."""
     parts = value.values() if type(value) is dict else value if type(value) is tuple else ()
-    return bool(parts) and all(hasattr(one, "dtype") and hasattr(one, "shape") for one in parts)
+    return bool(parts) and all(is_array(one) and hasattr(one, "shape") for one in parts)
 
 
 def _spec(given: ast.expr, spot: Spot) -> Any:

@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup, method_calls
-from pyfunc_debug.doctor.failures.reading.tables import is_table, valued
+from pyfunc_debug.doctor.failures.reading.tables import is_array, is_table, valued
 
 RULE = "structure"
 _AMBIGUOUS = re.compile(r"^Data cardinality is ambiguous")
@@ -90,7 +90,7 @@ def _parts(node: ast.expr, spot: Spot) -> list[_Rows]:
     value = valued(table, spot)
     if isinstance(value, dict):
         value = next(iter(value.values()), None)
-    shape = getattr(value, "shape", None)
+    shape = value.shape if is_array(value) and hasattr(value, "shape") else None
     count = len(value) if type(value) in (list, tuple) else int(shape[0]) if shape is not None and len(shape) else None
     return [] if count is None else [_Rows(node, spot.source.text(node), value, table, count)]
 
@@ -157,7 +157,7 @@ def _swapped(spot: Spot, first: _Rows, other: _Rows, made: _Made) -> _Found | No
 
 
 def _count(value: Any) -> int | None:
-    shape = getattr(value, "shape", None)
+    shape = value.shape if is_array(value) and hasattr(value, "shape") else None
     return int(shape[0]) if shape is not None and len(shape) else len(value) if type(value) is list else None
 
 

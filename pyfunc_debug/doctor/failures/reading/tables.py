@@ -8,6 +8,13 @@ from typing import Any
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.symbols import lookup
 
+_OF_LIBRARIES = ("numpy", "pandas", "tensorflow", "keras", "scipy")
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array, a tensor or a table of a library's: its shape is not the user's code."""
+    return type(value).__module__.partition(".")[0] in _OF_LIBRARIES
+
 
 def is_table(value: Any) -> bool:
     """Whether it is a table or a column of pandas."""
