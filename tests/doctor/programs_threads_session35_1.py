@@ -123,6 +123,20 @@ def weights_of_evaluate():
     model.evaluate(x, y, sample_weight=rows, verbose=0)
 
 
+@triggers("unweighted-metric", says="the weights of what validates, weight,", pastes=True)
+def weights_that_a_map_puts_beside_the_labels():
+    def weighed(x, y):
+        weight = tf.cast(y * 2 + 1, tf.float32)
+        return x, y, weight
+
+    x, y = np.random.rand(8, 3), np.random.randint(0, 2, (8, 1))
+    rows = tf.data.Dataset.from_tensor_slices((x, y)).batch(4)
+    val = rows.map(weighed).cache()
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile(loss="binary_crossentropy", optimizer="sgd", metrics=["accuracy"])
+    model.fit(rows.map(weighed), validation_data=val, verbose=0)
+
+
 @near("unweighted-metric")
 def weights_that_balance_the_training_only():
     x, y, w = np.random.rand(8, 3), np.random.randint(0, 2, (8, 1)), np.random.rand(8)

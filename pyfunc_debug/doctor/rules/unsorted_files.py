@@ -82,10 +82,11 @@ def _of_pairs(facts: Facts, file: str, own: Source, call: ast.Call, name: str) -
     if not unsorted:
         return
     names = " and ".join(pastes.text_of(facts, file, one) for one in parts)
-    shown = " and ".join(sorted({pastes.text_of(facts, file, one) for one in unsorted if isinstance(one, ast.Call)}))
+    listings = sorted({pastes.text_of(facts, file, one) for one in unsorted if isinstance(one, ast.Call)})
+    shown = f"{' and '.join(listings) or 'os.walk'} {'give' if len(listings) > 1 else 'gives'}"
     yield Finding(
         NAMES[0], "warning", None, (),
-        f"{names} are paired by position, and {shown or 'os.walk'} gives names in any order: an element may get the "
+        f"{names} are paired by position, and {shown} names in any order: an element may get the "
         "partner of another one",
         _sorted(facts, file, own, unsorted), file, call.lineno, confidence="likely",
     )  # fmt: skip

@@ -88,10 +88,18 @@ def _parts(tree: ast.AST | None, given: ast.expr, line: int) -> tuple[ast.expr, 
         elif isinstance(given, ast.Call) and _method(given) == "from_tensor_slices" and len(given.args) == 1:
             return tuple(given.args[0].elts) if isinstance(given.args[0], ast.Tuple) else ()
         elif isinstance(given, ast.Call) and _method(given) == "map" and given.args:
-            body = given.args[0].body if isinstance(given.args[0], ast.Lambda) else None
-            return tuple(body.elts) if isinstance(body, ast.Tuple) else ()
+            return _returned(tree, given.args[0])
         elif isinstance(given, ast.Call) and _method(given) in _AS_THEY_ARE and isinstance(given.func, ast.Attribute):
             given = given.func.value
         else:
             return ()
     return ()
+
+
+def _returned(tree: ast.AST | None, function: ast.expr) -> tuple[ast.expr, ...]:
+    """The parts of the tuple that a map's function returns."""
+    found = [function.body] if isinstance(function, ast.Lambda) else [
+        part.value for one in pastes.walk(tree, ast.FunctionDef) if one.name == ast.unparse(function)
+        for part in ast.walk(one) if isinstance(part, ast.Return)
+    ]  # fmt: skip
+    return tuple(found[0].elts) if len(found) == 1 and isinstance(found[0], ast.Tuple) else ()

@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup
+from pyfunc_debug.doctor.failures.reading.tables import is_frame, of_values, valued
 
 RULE = "mixed-dtypes"
 _SAID = re.compile(r"Invalid dtype: (?:object|str)|Unsupported object type|could not convert string to float")
@@ -47,7 +48,7 @@ def _explained(part: ast.expr, spot: Spot) -> Explanation | None:
         made = _made(array, spot)
         place, inside = made if made is not None else (part, None)
         table = _table(inside, spot) if inside is not None else None
-    elif (inside := _of_values(part)) is not None and (table := _table(inside, spot)) is not None:
+    elif (inside := of_values(part)) is not None and (table := _table(inside, spot)) is not None:
         place, array = part, None
     elif table is not None:
         place, inside = _split(part, spot), None
@@ -76,15 +77,17 @@ def _explained(part: ast.expr, spot: Spot) -> Explanation | None:
     cause = f"{one}, and a tensor has one dtype: {short(text(part), 40)} is {whole}."
     value = text(inside) if inside is not None else text(place)
     if not rest:
-        if table is None or (inside is None and not isinstance(place, (ast.Name, ast.Attribute))):
+        if any(kind == "many" for *_, kind in columns):
+            advice = "Leave out what is another text in each row; or give it to a StringLookup and an Embedding."
+            return Explanation(RULE, spot.file, place.lineno, cause, None, advice)
+        if table is None or (inside is None and not isinstance(place, (ast.Name, ast.Attribute, ast.Subscript))):
             return Explanation(
                 RULE, spot.file, place.lineno, cause, None, "Make numbers of them first: pd.get_dummies."
             )
         pd = alias(spot, "pandas")
         pd = "pd" if pd == "pandas" and spot.value("pandas") is None else pd
-        codes = _FIXED.search("\n".join(source.code)) or any(kind == "many" for *_, kind in columns)
         names = [name for name, *_ in columns]
-        if codes:
+        if _FIXED.search("\n".join(source.code)):
             listed = "{" + ", ".join(f'"{name}": {pd}.factorize({value}["{name}"])[0]' for name in names) + "}"
             value = f"{value}.assign(**{listed})"
             rest = " factorize gives each text a number."
@@ -116,19 +119,10 @@ def _gaps(inside: ast.expr, spot: Spot) -> Explanation | None:
     return Explanation(RULE, spot.file, inside.lineno, cause, edit)
 
 
-def _is_frame(value: Any) -> bool:
-    return type(value).__name__ == "DataFrame" and type(value).__module__.partition(".")[0] == "pandas"
-
-
 def _table(node: ast.expr, spot: Spot) -> Any:
     """The table that an expression is, where that is known without running it."""
-    value = lookup(node, spot)
-    if value is None and isinstance(node, ast.Subscript):
-        owner, key = lookup(node.value, spot), node.slice
-        if _is_frame(owner) and isinstance(key, ast.List) and all(isinstance(one, ast.Constant) for one in key.elts):
-            names = [one.value for one in key.elts if isinstance(one, ast.Constant)]
-            value = owner[names] if set(names) <= set(owner.columns) else None
-    return value if _is_frame(value) else None
+    value = valued(node, spot)
+    return value if is_frame(value) else None
 
 
 def _array(node: ast.expr, spot: Spot) -> Any:
@@ -139,21 +133,13 @@ def _array(node: ast.expr, spot: Spot) -> Any:
     return value if fits and 0 < value.size <= 100 * _LOOKED_AT else None
 
 
-def _of_values(node: ast.expr) -> ast.expr | None:
-    """`df` of `df.values` and `df.to_numpy()`."""
-    if isinstance(node, ast.Attribute) and node.attr == "values":
-        return node.value
-    called = node.func if isinstance(node, ast.Call) and not node.args else None
-    return called.value if isinstance(called, ast.Attribute) and called.attr == "to_numpy" else None
-
-
 def _made(array: Any, spot: Spot) -> tuple[ast.expr, ast.expr] | None:
     """The one line that made an array of objects of as many columns: what it is assigned, and the table in that."""
     found = []
     for one in ast.walk(spot.source.tree):
         if not isinstance(one, ast.Assign) or len(one.targets) != 1 or one.lineno >= spot.line:
             continue
-        inside, value = _of_values(one.value), _array(one.targets[0], spot)
+        inside, value = of_values(one.value), _array(one.targets[0], spot)
         if inside is not None and value is not None and value.shape[1] == array.shape[1]:
             found.append((one.value, inside))
     return found[0] if len(found) == 1 else None
@@ -166,7 +152,7 @@ def _split(part: ast.expr, spot: Spot) -> ast.expr:
             continue
         whole = one.value.args[0] if isinstance(one.value, ast.Call) and one.value.args else None
         named = [dotted(each) for each in one.targets[0].elts]
-        if isinstance(whole, ast.Name) and dotted(part) in named[:2] and _is_frame(lookup(whole, spot)):
+        if isinstance(whole, ast.Name) and dotted(part) in named[:2] and is_frame(lookup(whole, spot)):
             return whole
     return part
 

@@ -9,7 +9,8 @@ from typing import Any
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, keras_name, lookup
+from pyfunc_debug.doctor.failures.reading.tables import is_array, valued
 
 RULE = "mixed-dtypes"
 _SAID = re.compile(r"Invalid dtype: object|Unsupported object type|unsupported type \(<class 'numpy.ndarray'>\)")
@@ -30,7 +31,7 @@ def explain(situation: Situation) -> Explanation | None:
                 if dtype is not None:
                     pieces[part] = f'{spot.source.text(part)}.astype("{dtype}")'
     if not pieces:
-        return _sequences(spot, statement)
+        return _sequences(spot, statement) or _arrays(spot, statement)
     names = list(dict.fromkeys(spot.source.text(one) for one in pieces))
     found = spot.source.replaced(pieces)
     several = len(names) > 1
@@ -62,6 +63,42 @@ def _sequences(spot: Spot, statement: ast.stmt) -> Explanation | None:
             edit = edit_of(spot.file, found)
             return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Pad the rows.")
     return None
+
+
+def _arrays(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """Rows that are arrays or lists of one shape: stacked, they are one array."""
+    for call in calls(statement):
+        for given in (*call.args, *(keyword.value for keyword in call.keywords)):
+            for part in given.elts if isinstance(given, (ast.Tuple, ast.List)) else [given]:
+                value: Any = valued(part, spot)
+                objects = (
+                    is_array(value) and getattr(getattr(value, "dtype", None), "kind", "") == "O" and value.ndim == 1
+                )
+                rows = value.tolist() if objects else []
+                shape = _one_shape(rows) if rows else None
+                if shape is None:
+                    continue
+                np, text = alias(spot, "numpy"), spot.source.text(part)
+                cause = f"{text} holds {len(rows):,} arrays of shape {list(shape)} as Python objects (dtype object), "
+                cause += "and a tensor is one array. stack makes it."
+                edit = edit_of(spot.file, spot.source.replaced({part: f"{np}.stack({text})"}))
+                return Explanation(RULE, spot.file, spot.line, cause, edit)
+    return None
+
+
+def _one_shape(rows: list[Any]) -> tuple[int, ...] | None:
+    """The shape that rows of numbers have in common."""
+    import numpy
+
+    if not all(type(one) in (list, tuple, numpy.ndarray) for one in rows[:_LOOKED_AT]):
+        return None
+    try:
+        arrays = [numpy.asarray(one) for one in rows[:_LOOKED_AT]]
+    except ValueError:  # lists of different lengths
+        return None
+    shapes = {one.shape for one in arrays}
+    numbers = all(one.dtype.kind in "biuf" for one in arrays)
+    return shapes.pop() if len(shapes) == 1 and numbers else None
 
 
 def _lengths(value: Any) -> list[int]:

@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures.pastes.learned_shapes import dataset_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup
+from pyfunc_debug.doctor.failures.reading.tables import is_array
 
 RULE = "structure"
 _SAID = re.compile(r"(?:not enough|too many) values to unpack")
@@ -70,6 +71,9 @@ def _unpacking(statement: ast.AST, spot: Spot) -> tuple[ast.For | ast.Assign, _N
         target, given = statement.target, statement.iter
     elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target, given = statement.targets[0], statement.value
+        value = lookup(given, spot)
+        if isinstance(given, ast.Name) and isinstance(target, (ast.Tuple, ast.List)) and _is_element(value):
+            return statement, target, given, value
         if not isinstance(given, ast.Call) or dotted(given.func).rpartition(".")[2] not in ("next", "get_next"):
             return None
     else:
@@ -78,6 +82,12 @@ def _unpacking(statement: ast.AST, spot: Spot) -> tuple[ast.For | ast.Assign, _N
         return None
     spec = _spec(given, spot)
     return None if spec is None else (statement, target, given, spec)
+
+
+def _is_element(value: Any) -> bool:
+    """Whether a value is an element that has parts: tensors in a tuple or a dict."""
+    parts = value.values() if type(value) is dict else value if type(value) is tuple else ()
+    return bool(parts) and all(is_array(one) and hasattr(one, "shape") for one in parts)
 
 
 def _spec(given: ast.expr, spot: Spot) -> Any:
@@ -115,19 +125,25 @@ def _explained(
     wanted, text, source = [dotted(one) for one in target.elts], spot.source.text, spot.source
     loop = isinstance(statement, ast.For)
     code = short(f"for {text(target)} in {text(given)}" if loop else text(statement), 60)
+    one = isinstance(given, ast.Name) and not loop and type(spec) in (tuple, dict)  # `x, y = batch`
+    element = text(given) if one else "An element"
     below: str | None = None
     new: str | None = None
     advice = ""
     if isinstance(spec, dict):
         keys = ", ".join(map(repr, spec)).replace("'", '"')
-        cause = f"The elements are dicts of {short(keys, 60)}, and `{code}` unpacks a dict into its keys."
-        new = "batch" if spot.value("batch") is None else "element"
+        what = f"{text(given)} is a dict" if one else "The elements are dicts"
+        cause = f"{what} of {short(keys, 60)}, and `{code}` unpacks a dict into its keys."
+        new = text(given) if one else "batch" if spot.value("batch") is None else "element"
         values = _values(wanted, list(spec), new, source)
         below = f"{', '.join(wanted)} = {values}" if values and all(wanted) else None
         new = new if below is not None else None
-        advice = f"Read the values by their keys: x = batch[{keys.partition(',')[0]}]."
+        advice = f"Read the values by their keys: x = {text(given) if one else 'batch'}[{keys.partition(',')[0]}]."
+        if one and values and all(wanted):
+            edit = Edit(spot.file, *source.kept_lines({given: values}))
+            return Explanation(RULE, spot.file, statement.lineno, cause, edit)
     elif type(spec) is tuple and spec:
-        cause = f"An element has {_counted(spec)}, and `{code}` has {len(wanted)} names."
+        cause = f"{element} has {_counted(spec)}, and `{code}` has {len(wanted)} names."
         if not all(wanted):
             return None
         new, below = _parts(wanted, spec, statement, spot)
@@ -177,7 +193,10 @@ def _values(wanted: list[str], keys: list[str], element: str, source: Source) ->
 def _parts(wanted: list[str], spec: tuple[Any, ...], statement: ast.stmt, spot: Spot) -> tuple[str | None, str | None]:
     """The names as they take the parts of a tuple, and a line that takes those of a dict in it."""
     if len(wanted) < len(spec):
-        return ", ".join([*wanted, *["_"] * (len(spec) - len(wanted))]), None
+        rest = ["_"] * (len(spec) - len(wanted))
+        if getattr(spot.function, "name", "") in ("train_step", "test_step") and len(spec) == 3:
+            rest[-1] = "sample_weight"  # what Keras has in the third place
+        return ", ".join([*wanted, *rest]), None
     sizes = [len(one) if type(one) is tuple or isinstance(one, dict) else 1 for one in spec]
     if sum(sizes) == len(wanted):
         taken = iter(wanted)

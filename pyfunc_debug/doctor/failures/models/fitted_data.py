@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
+from pyfunc_debug.doctor.failures.reading.tables import is_array, is_table, valued
 
 RULE = "generator"
 _UNKNOWN = re.compile(r"^Unrecognized data type: ")
@@ -67,8 +68,12 @@ def _texts(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
     """Arrays of texts: numbers that were read as text, and labels by their names."""
     np, text = alias(spot, "numpy"), spot.source.text
     for name, node in given.items():
-        value: Any = lookup(node, spot)
-        if getattr(getattr(value, "dtype", None), "kind", "") != "U":
+        value: Any = valued(node, spot)
+        value = value.to_numpy() if is_table(value) else value
+        kind = getattr(getattr(value, "dtype", None), "kind", "") if is_array(value) else ""
+        if kind == "O" and value.ndim == 1 and {type(one) for one in value.flat} == {str}:
+            value, kind = value.astype(str), "U"
+        if kind != "U":
             continue
         seen = str(value.flat[0])
         cause = f"{text(node)} is an array of texts, {value.dtype} ({seen!r}), and Keras takes numbers."

@@ -18,6 +18,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup, method_calls
+from pyfunc_debug.doctor.failures.reading.tables import is_array, is_table, valued
 
 RULE = "structure"
 _AMBIGUOUS = re.compile(r"^Data cardinality is ambiguous")
@@ -86,10 +87,10 @@ def _parts(node: ast.expr, spot: Spot) -> list[_Rows]:
         table = node.func.value
     elif isinstance(node, ast.Call) and len(node.args) == 1 and dotted(node.func).rpartition(".")[2] in _TAKE_ROWS:
         table = node.args[0]
-    value = lookup(table, spot)
+    value = valued(table, spot)
     if isinstance(value, dict):
         value = next(iter(value.values()), None)
-    shape = getattr(value, "shape", None)
+    shape = value.shape if is_array(value) and hasattr(value, "shape") else None
     count = len(value) if type(value) in (list, tuple) else int(shape[0]) if shape is not None and len(shape) else None
     return [] if count is None else [_Rows(node, spot.source.text(node), value, table, count)]
 
@@ -156,7 +157,7 @@ def _swapped(spot: Spot, first: _Rows, other: _Rows, made: _Made) -> _Found | No
 
 
 def _count(value: Any) -> int | None:
-    shape = getattr(value, "shape", None)
+    shape = value.shape if is_array(value) and hasattr(value, "shape") else None
     return int(shape[0]) if shape is not None and len(shape) else len(value) if type(value) is list else None
 
 
@@ -181,9 +182,9 @@ def _sliced(spot: Spot, fewer: _Rows, more: _Rows, made: _Made) -> _Found | None
     if isinstance(index, (ast.Constant, ast.List)):
         return None
     indexer = f".{value.value.attr}" if isinstance(value.value, ast.Attribute) and base is not value.value else ""
-    attribute = (indexer or ".iloc") if _is_table(more.value) else ""
+    attribute = (indexer or ".iloc") if is_table(more.value) else ""
     whole = isinstance(index, ast.Slice)
-    if not whole and (type(more.value) is list or indexer == ".loc" or (_is_table(more.value) and not indexer)):
+    if not whole and (type(more.value) is list or indexer == ".loc" or (is_table(more.value) and not indexer)):
         return None
     new = f"{spot.source.text(more.table)}{attribute}[{spot.source.text(index)}]"
     why = f"{own} are some rows of {spot.source.text(base)}; these are the same of {spot.source.text(more.table)}."
@@ -192,7 +193,7 @@ def _sliced(spot: Spot, fewer: _Rows, more: _Rows, made: _Made) -> _Found | None
 
 def _indexed(spot: Spot, fewer: _Rows, more: _Rows) -> _Found | None:
     """Tables of pandas, of which one has lost rows: the index of the other says which."""
-    if not (_is_table(fewer.value) and _is_table(more.value)):
+    if not (is_table(fewer.value) and is_table(more.value)):
         return None
     left, whole = fewer.value.index, more.value.index
     if not left.is_unique or not whole.is_unique or not left.isin(whole).all():
@@ -205,24 +206,19 @@ def _indexed(spot: Spot, fewer: _Rows, more: _Rows) -> _Found | None:
     return why, {more.table: new}, spot.line
 
 
-def _is_table(value: Any) -> bool:
-    """Whether it is a table or a column of pandas."""
-    kind = type(value)
-    return kind.__name__ in ("Series", "DataFrame") and kind.__module__.partition(".")[0] == "pandas"
-
-
 def _windows(spot: Spot, fewer: _Rows, more: _Rows) -> _Found | None:
     """Windows over a series, which are fewer than its steps by the length of one."""
     lost = more.count - fewer.count
     shape: Any = getattr(fewer.value, "shape", ())
-    if len(shape) < 2 or int(shape[1]) not in (lost, lost + 1):
+    if len(shape) < 2 or int(shape[1]) not in (lost - 1, lost, lost + 1):
         return None
     if not _WINDOWS.search("\n".join(spot.source.code)):
         return None
-    text = spot.source.text(more.table)
-    end = "the one after the first window" if int(shape[1]) == lost else "the last one of the first window"
-    why = f"Windows of {int(shape[1])} steps are {lost} fewer than the steps. {text}[{lost}:] begins with {end}."
-    return why, {more.table: f"{text}{'.iloc' if _is_table(more.value) else ''}[{lost}:]"}, spot.line
+    text, steps = spot.source.text(more.table), int(shape[1])
+    first, end = (steps - 1, "") if steps == lost + 1 else (steps, "-1" if steps == lost - 1 else "")
+    begins = "the last one of the first window" if steps == lost + 1 else "the one after the first window"
+    why = f"Windows of {steps} steps are {lost} fewer than the steps. {text}[{first}:{end}] begins with {begins}."
+    return why, {more.table: f"{text}{'.iloc' if is_table(more.value) else ''}[{first}:{end}]"}, spot.line
 
 
 def _turned(spot: Spot, first: _Rows, other: _Rows) -> _Found | None:

@@ -18,13 +18,14 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_batche
 _NAMES = ("shaped", "with_shapes")
 _BATCH = "[None, *s.shape[1:]]"
 """Of what Keras is given: its batches may have any size."""
-_OPEN_BATCH = "[None, *[None] * (s.shape.rank - 2), *s.shape[1:][-1:]]"
-"""The same where one batch may be longer than the next: the last axis has the features."""
+_OPEN = "[n if 0 < at == s.shape.rank - 1 else None for at, n in enumerate(s.shape)]"
+"""The same where one may be longer than the next: the last axis has the features, and the first one none."""
 _OPEN_NUMBERS = "[None, *(n if n == 1 else None for n in s.shape[1:])]"
 """The same for an Embedding, whose rows of numbers have any length."""
-_OPEN = "[*[None] * (s.shape.rank - 1), *s.shape[-1:]]"
 _WHOLE = re.compile(r"\b(?:Flatten|Reshape)\b")
 """Layers that need every size."""
+_FEATURES = re.compile(r"\b(?:LSTM|GRU|SimpleRNN|Dense|Conv[12]D)\(")
+"""Layers that need the size of the last axis."""
 _ANY_SIZE = re.compile(r"resize|\bcrop|\bpad|ragged|bucket_by")
 """What takes elements of different sizes."""
 _PADDED = ("padded_batch", "ragged_batch", "bucket_by_sequence_length")
@@ -59,7 +60,9 @@ def shaped(situation: Situation) -> Edit | None:
     dataset = next((one for one in inner if is_dataset(one)), None)
     func = padded[0].func
     assert isinstance(func, ast.Attribute)
-    return None if dataset is None else _defined(spot, statement, {func.value: "{0}.apply({1})"}, dataset, _RANK)
+    code = "\n".join(spot.source.code)
+    sizes = _OPEN if _FEATURES.search(code) and "Embedding" not in code else _RANK
+    return None if dataset is None else _defined(spot, statement, {func.value: "{0}.apply({1})"}, dataset, sizes)
 
 
 def of_ragged_batch(situation: Situation) -> Edit | None:
@@ -130,7 +133,7 @@ def _size(dataset: Any, spot: Spot) -> str:
         return _OPEN if _ANY_SIZE.search(code) else "s.shape"
     if _WHOLE.search(code) or says_all(dataset):
         return _BATCH
-    return _OPEN_NUMBERS if "Embedding" in code else _OPEN_BATCH
+    return _OPEN_NUMBERS if "Embedding" in code else _OPEN
 
 
 def dataset_of(node: ast.expr, spot: Spot) -> Any:
