@@ -394,3 +394,43 @@ def weights_of_rows_and_a_loss_of_keras():
     model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
     model.compile("adam", "mse")
     model.fit(np.ones((8, 2)), np.ones((8, 1)), sample_weight=np.arange(8.0), verbose=0)
+
+
+# -- printed-symbol: what `call` keeps in an attribute -----------------------------------------------------------------
+
+
+@triggers("printed-symbol", says="m.attention is a symbol without values", pastes=True)
+def an_attribute_of_a_model_that_is_printed_behind_fit():
+    class Attends(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.d = keras.layers.Dense(1)
+
+        def call(self, x):
+            self.attention = tf.nn.softmax(self.d(x))
+            return self.attention * 2
+
+    m = Attends()
+    m.compile("adam", "mse")
+    x = np.ones((8, 2), "float32")
+    m.fit(x, np.ones((8, 1)), verbose=0)
+    print(m.attention)
+
+
+@near("printed-symbol")
+def an_attribute_of_a_model_that_is_printed_behind_a_call():
+    class Attends(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.d = keras.layers.Dense(1)
+
+        def call(self, x):
+            self.attention = tf.nn.softmax(self.d(x))
+            return self.attention * 2
+
+    m = Attends()
+    m.compile("adam", "mse")
+    x = np.ones((8, 2), "float32")
+    m.fit(x, np.ones((8, 1)), verbose=0)
+    m(x)
+    print(m.attention)

@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.each_time import each_time
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.pastes.printed import quoted, shown
 from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.kept_symbols import printed_later
 from pyfunc_debug.doctor.rules.keras_state import traced_in_steps
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
@@ -31,6 +32,7 @@ _LOGS = {"debug", "info", "warning", "warn", "error", "critical", "exception", "
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a function and kind of line, with a paste for each line."""
+    yield from printed_later(facts)
     found: dict[tuple[str, int, bool], dict[int, tuple[Definition, ast.Call]]] = {}
     for _, _, noticed in facts.notices["printed-symbol"]:
         if noticed["graph"]:
