@@ -125,8 +125,8 @@ class NotFinite:
     def gradient(self, target: Any, sources: Any, found: Any, frame: types.FrameType) -> None:
         """A tape was asked in a frame for sources, and gave this for a target: looked at in eager code only.
 
-        A number that is infinite, of what no variable is in and with gradients that are finite, is no loss: functions
-        with a gradient of their own are tried so.
+        An infinite number that depends on no variable, and whose gradients are finite, is not taken for a loss: that
+        is how functions with a gradient of their own are tried.
         """
         flat = self._names.nest.flatten(target)
         if len(flat) != 1 or not hasattr(flat[0], "numpy"):
