@@ -175,3 +175,30 @@ def a_column_that_a_function_takes_for_pairs():
         column = tf.expand_dims(w, 1)
         loss = spread(w, column)
     tape.gradient(loss, w)
+
+
+# -- untracked-variable: what build computes of them (tf#32729) -------------------------------------------------------
+
+
+@triggers("untracked-variable", says="self.kernel is computed from them once, outside of `call`", pastes=True)
+def a_kernel_that_build_computes_of_its_variables():
+    class NoisyDense(keras.layers.Layer):
+        def __init__(self, units):
+            super().__init__()
+            self.units = units
+
+        def build(self, input_shape):
+            start = tf.random_uniform_initializer(-0.5, 0.5)
+            self.eps = tf.random.normal([input_shape[-1], self.units])
+            self.mu = tf.Variable(
+                initial_value=start(shape=(input_shape[-1], self.units), dtype="float32"), trainable=True
+            )
+            self.sigma = tf.Variable(initial_value=start(shape=(input_shape[-1], self.units)), trainable=True)
+            self.kernel = self.mu + self.sigma * self.eps
+
+        def call(self, inputs):
+            return tf.matmul(inputs, self.kernel)
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, activation="relu"), NoisyDense(3)])
+    model.compile("adam", "mse")
+    model.fit(np.ones((8, 4), "float32"), np.ones((8, 3), "float32"), verbose=0)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.own_steps import TRAINABLE
+from pyfunc_debug.doctor.replacement import imports
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 
 NAMES = ("untracked-variable",)
-_BASES = ("layers.Layer", "keras.Layer", "keras.Model", "models.Model")
 _LEGACY = ("TF_USE_LEGACY_KERAS", "tf_keras")
 _ASKS = ("gradient", "apply_gradients", "minimize", "apply")
 _KEYWORDS = {"initial_value": "", "trainable": "trainable=", "dtype": "dtype=", "name": "name="}
@@ -26,14 +27,21 @@ def check(facts: Facts) -> Iterator[Finding]:
         if file not in fitted and not _asks_for_all(facts, file):
             continue
         called = {pastes.last_name(one.func) for one in pastes.walk(tree, ast.Call)}
+        named = imports(pastes.source(facts, file))
         for holder in pastes.walk(tree, ast.ClassDef):
-            bases = [ast.unparse(one) for one in holder.bases]
-            if tf is None or holder.name not in called or not any(f".{one}".endswith(_BASES) for one in bases):
+            if tf is None or holder.name not in called or not any(_is_keras(one, named) for one in holder.bases):
                 continue
             made = _made(holder, tf)
             trained = [name for name, call in made.items() if _is_trained(tree, holder, name, call)]
             if trained:
                 yield _finding(facts, file, holder, made, trained, tf, "fit" if file in fitted else "the tape")
+
+
+def _is_keras(base: ast.expr, named: dict[str, str]) -> bool:
+    """Whether a base class is Keras' Layer or Model, whatever it is imported as."""
+    first, _, rest = ast.unparse(base).partition(".")
+    parts = ".".join(filter(None, (named.get(first, first), rest))).split(".")
+    return "keras" in parts[:-1] and parts[-1] in ("Layer", "Model")
 
 
 def _asks_for_all(facts: Facts, file: str) -> bool:
@@ -87,8 +95,29 @@ def _is_trained(tree: ast.AST | None, holder: ast.ClassDef, name: str, call: ast
     asked = [one for one in pastes.walk(tree, ast.Call) if pastes.last_name(one.func) in _ASKS]
     if any(f".{name}" in ast.unparse(part) for one in asked for part in one.args):
         return False
-    calls = [one for one in holder.body if isinstance(one, ast.FunctionDef) and one.name == "call"]
-    return any(ast.unparse(one) == f"self.{name}" for each in calls for one in pastes.walk(each, ast.Attribute))
+    read = _read_by_call(holder)
+    return name in read or any(name in _attributes(one.value) and key in read for key, one in _computed(holder).items())
+
+
+def _read_by_call(holder: ast.ClassDef) -> set[str]:
+    return {name for one in holder.body if isinstance(one, ast.FunctionDef) and one.name == "call"
+            for name in _attributes(one)}  # fmt: skip
+
+
+def _attributes(node: ast.AST) -> set[str]:
+    """The attributes of `self` that stand in some code."""
+    return {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "self"}
+
+
+def _computed(holder: ast.ClassDef) -> dict[str, ast.Assign]:
+    """What `build` or `__init__` computes once of other attributes: `self.kernel = self.mu + self.sigma * self.eps`."""
+    return {
+        one.targets[0].attr: one for method in holder.body
+        if isinstance(method, ast.FunctionDef) and method.name in ("build", "__init__")
+        for one in method.body
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Attribute) and _attribute(one.targets[0])
+        and isinstance(one.value, (ast.BinOp, ast.Call)) and _attributes(one.value)
+    }  # fmt: skip
 
 
 def _finding(
@@ -113,11 +142,37 @@ def _finding(
     what, them = ("are variables", "them") if several else ("is a variable", "it")
     if held:
         what, them = ("hold variables" if several else "holds variables"), "them"
+    once, edits = _moved(facts, file, holder, set(made))
     return Finding(
         NAMES[0], "error", None, (),
         f"{names} of {holder.name} {what} of TensorFlow's, and Keras 3 knows its own only: {by} does not train {them}, "
-        f"and a file of weights lacks {them}",
-        pastes.all_replaced(facts, file, pieces) or f"{keras}.Variable(initial value, trainable=True) in their place",
+        f"and a file of weights lacks {them}{once}",
+        pastes.written(*pastes.each_replaced(facts, file, pieces), *edits)
+        or f"{keras}.Variable(initial value, trainable=True) in their place",
         file, made[trained[0]].lineno,
         evidence=tuple(f"line {made[one].lineno}: {facts.line(file, made[one].lineno)}" for one in trained[:3]),
     )  # fmt: skip
+
+
+def _moved(
+    facts: Facts, file: str, holder: ast.ClassDef, made: set[str]
+) -> tuple[str, list[Edit | None]]:  # fmt: skip
+    """What `call` reads and another method computed once from the variables: in words, and as lines of `call`."""
+    call = next((one for one in holder.body if isinstance(one, ast.FunctionDef) and one.name == "call"), None)
+    read = _read_by_call(holder)
+    computed = {
+        name: one for name, one in _computed(holder).items() if name in read and made & _attributes(one.value)
+    }  # fmt: skip
+    if call is None or not computed:
+        return "", []
+    own = pastes.source(facts, file)
+    begin = pastes.beginning(call)
+    pieces: dict[ast.expr, str] = {
+        one: one.attr for one in pastes.walk(call, ast.Attribute)
+        if ast.unparse(one.value) == "self" and one.attr in computed
+    }  # fmt: skip
+    lines = [f"{name} = {' '.join(own.text(one.value).split())}" for name, one in computed.items()]
+    names = listed([f"self.{one}" for one in computed])
+    once = f". {names} {'is' if len(computed) == 1 else 'are'} computed from them once, outside of `call`"
+    above = pastes.above(facts, file, begin, *lines) if begin is not None else None
+    return once, [*pastes.each_replaced(facts, file, pieces), above]
