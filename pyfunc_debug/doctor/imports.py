@@ -18,7 +18,7 @@ def with_imports(facts: Facts, finding: Finding) -> Finding:
         return finding
     source, lacks = pastes.source(facts, file), list[str]()
     for line, lines in pasted_lines(finding.fix, file).items():
-        lacks += [one for one in lacking(source, line, lines) if f" as {one}" not in "\n".join(lines)]
+        lacks += lacking(source, line, lines)
     above = import_above(source, file, list(dict.fromkeys(lacks)))
     if above is None:
         return finding

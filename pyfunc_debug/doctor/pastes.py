@@ -128,7 +128,8 @@ def text_of(facts: Facts, file: str | None, node: ast.AST) -> str:
 
 def module(facts: Facts, file: str | None, name: str) -> str | None:
     """How a file calls a module: `np`; None where it does not import it."""
-    return next((short for short, full in imports(source(facts, file)).items() if full == name), None)
+    every = imports(source(facts, file)).items()
+    return next((short for short, full in every if full in (name, f"{name}.compat.v2")), None)
 
 
 def call_of(facts: Facts, node: Node) -> tuple[str, ast.Call] | None:

@@ -100,10 +100,11 @@ def _mapped(facts: Facts, file: str, call: ast.Call, given: Sequence[ast.expr], 
         plain = isinstance(function, ast.Lambda) and len(function.args.args) == 1
         if not plain and not isinstance(function, (ast.Name, ast.Attribute)):
             continue
-        text = pastes.text_of(facts, file, function)
-        made = f"({text})(x)" if isinstance(function, ast.Lambda) else f"{text}(x)"
-        pair = f"x, {made}" if place else f"{made}, x"
-        new = f"{pastes.text_of(facts, file, given[other])}.map(lambda x: ({pair}))"
+        name, made = "x", f"{pastes.text_of(facts, file, function)}(x)"
+        if isinstance(function, ast.Lambda):
+            name, made = function.args.args[0].arg, pastes.text_of(facts, file, function.body)
+        pair = f"{name}, {made}" if place else f"{made}, {name}"
+        new = f"{pastes.text_of(facts, file, given[other])}.map(lambda {name}: ({pair}))"
         return pastes.all_replaced(facts, file, {call: new})
     return ""
 

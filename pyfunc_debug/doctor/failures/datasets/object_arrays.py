@@ -59,6 +59,8 @@ def _sequences(spot: Spot, statement: ast.stmt) -> Explanation | None:
                 f"{text} holds rows of {min(lengths)} to {max(lengths)} numbers as Python objects (dtype object): a "
                 "tensor has rows of one length. Padded with zeros at their ends they have."
             )
+            if any(part == 0 for row in value for part in row):
+                cause += " 0 is a number of their own, too."
             edit = edit_of(spot.file, found)
             return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Pad the rows.")
     return None

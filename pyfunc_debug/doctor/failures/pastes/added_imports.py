@@ -11,7 +11,14 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, indent_of, read
 
-_MODULES = {"tf": "tensorflow", "np": "numpy"}
+_MODULES = {
+    "tf": "tensorflow", "np": "numpy", "keras": "keras", "math": "math", "functools": "functools",
+    "threading": "threading",
+}  # fmt: skip
+"""Names that pastes have for modules."""
+_STARS = ("tensorflow", "keras", "tf_keras", "numpy", "sklearn", "typing")
+"""Packages whose `from ... import *` brings none of TensorFlow, NumPy and Python's own modules by these names."""
+_IMPORTS = (ast.Import, ast.ImportFrom)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -23,7 +30,7 @@ def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
         return explanation
     there = [spot for spot in situation.spots if spot.file == edit.file] or situation.spots
     missing = [
-        f"import {_MODULES[name]} as {name}" for name in lacking(source, edit.first, edit.lines)
+        _import(name) for name in lacking(source, edit.first, edit.lines)
         if not any(name in spot.module for spot in there)
     ]  # fmt: skip
     if not missing:
@@ -39,11 +46,17 @@ def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
 
 
 def lacking(source: Source, line: int, pasted: Sequence[str]) -> list[str]:
-    """Names of modules, `tf` and `np`, that pasted lines read and a file does not have at the line they go to."""
+    """Names of modules, such as `tf`, that pasted lines read and a file does not have at the line they go to."""
+    text = "\n".join(pasted)
     return [
         name for name in _MODULES
-        if re.search(rf"(?<![\w.]){name}\.", "\n".join(pasted)) and not _bound(source, name, line)
+        if re.search(rf"(?<![\w.\"'`]){name}\.[a-zA-Z_]", text) and not _bound(source, name, line)
+        and not re.search(rf"^\s*{_import(name)}$", text, re.MULTILINE)
     ]  # fmt: skip
+
+
+def _import(name: str) -> str:
+    return f"import {_MODULES[name]} as {name}" if _MODULES[name] != name else f"import {name}"
 
 
 def import_above(source: Source, file: str, names: Collection[str]) -> Edit | None:
@@ -53,11 +66,11 @@ def import_above(source: Source, file: str, names: Collection[str]) -> Edit | No
     """
     lines = [
         one.lineno for one in source.tree.body
-        if isinstance(one, ast.Import) or (isinstance(one, ast.ImportFrom) and one.module != "__future__")
+        if isinstance(one, _IMPORTS) and _root(one) != "__future__"
     ]  # fmt: skip
     if not names or not lines or not file.endswith(".py"):
         return None
-    return Edit(file, lines[0], lines[0] - 1, tuple(f"import {_MODULES[name]} as {name}" for name in names))
+    return Edit(file, lines[0], lines[0] - 1, tuple(map(_import, names)))
 
 
 def _from_its_statement(source: Source, edit: Edit) -> Edit:
@@ -76,13 +89,20 @@ def _bound(source: Source, name: str, line: int) -> bool:
         inside = next((each for each in source.around(one) if isinstance(each, _FUNCTIONS)), None)
         if inside is not None and not inside.lineno < line <= (inside.end_lineno or line):
             continue  # a name of another function's own
-        imported = one.names if isinstance(one, (ast.Import, ast.ImportFrom)) else []
-        if any((alias.asname or alias.name) in (name, "*") for alias in imported):
+        imported = [each.asname or each.name for each in one.names] if isinstance(one, _IMPORTS) else []
+        if name in imported or (isinstance(one, ast.Import) and any(each.startswith(f"{name}.") for each in imported)):
+            return True
+        if imported == ["*"] and _root(one) not in _STARS:
             return True
         stored = isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id == name
         if stored or (isinstance(one, ast.arg) and one.arg == name):
             return True
     return not source.tree.body
+
+
+def _root(node: ast.AST) -> str:
+    """The package that a `from ... import` is of."""
+    return str(getattr(node, "module", None) or "").partition(".")[0]
 
 
 def _is_method(source: Source, edit: Edit) -> bool:

@@ -1,7 +1,7 @@
-"""Lambdas inside lambdas of a paste: AutoGraph tells two on a line apart by the names of their parameters only.
+"""Lambdas inside lambdas of a paste, or beside others: AutoGraph tells them apart by the names of their parameters.
 
 Source: TensorFlow's autograph/pyct/parser.py, "found multiple definitions with identical signatures at the location":
-it warns, and runs the outer one as it is.
+of two on a line it warns, and runs the outer one as it is.
 """
 
 from __future__ import annotations
@@ -14,18 +14,23 @@ from pyfunc_debug.doctor.failures.reading.source import Source, parameters, read
 
 
 def distinct(explanation: Explanation) -> Explanation:
-    """The explanation whose pasted inner lambdas have parameters of other names than those around them."""
+    """The explanation whose pasted lambdas have parameters of other names than those around them, and before them."""
     edit = explanation.edit
     source = read(edit.file) if edit is not None else None
     if edit is None or source is None or sum(line.count("lambda") for line in edit.lines) < 2:
         return explanation
     written = Source(applied([edit], source.lines))
     last = edit.first + len(edit.lines) - 1
+    before = "\n".join(source.lines[edit.first - 1 : edit.last])
     pieces: dict[ast.expr, str] = {}
+    beside: list[ast.Lambda] = []
     for one in ast.walk(written.tree):
         if not isinstance(one, ast.Lambda) or not edit.first <= one.lineno <= last:
             continue
         around = [outer for outer in written.around(one) if isinstance(outer, ast.Lambda)]
+        if not around and written.text(one) not in before:
+            around = [other for other in beside if other.lineno == one.lineno]
+            beside.append(one)
         if parameters(one) and any(parameters(outer) == parameters(one) for outer in around):
             pieces |= _renamed(one, written)
     if not pieces:

@@ -12,6 +12,7 @@ from pyfunc_debug.interception.names.private import dataset_inputs
 
 _TYPES = {"SymbolicTensor", "Tensor", "KerasTensor"}
 _LIBRARIES = ("tensorflow.", "keras.")
+_LOOKED_AT = 10_000
 
 
 class Described:
@@ -59,6 +60,22 @@ def shape_of(value: Any) -> tuple[int | None, ...] | None:
     if shape.rank is None:
         return None
     return tuple(shape.as_list())
+
+
+def shape_of_data(value: Any, texts: bool = False) -> tuple[int | None, ...] | None:
+    """The shape of a number, an array, a tensor, or lists of them; None where it has none.
+
+    Args:
+      value: Any value.
+      texts: Whether a text is one, too.
+    """
+    if isinstance(value, (bool, int, float)) or (texts and isinstance(value, str)):
+        return ()
+    if isinstance(value, (list, tuple)):
+        inside = {shape_of_data(one, texts) for one in value[:_LOOKED_AT]}
+        first = inside.pop() if len(inside) == 1 else None
+        return None if first is None else (len(value), *first)
+    return shape_of(value) if hasattr(type(value), "__array__") else None
 
 
 def dtype_of(value: Any) -> str:
@@ -174,7 +191,8 @@ def alias(spot: Spot, module: str) -> str:
     """How the user's module calls a package: `tf`, `np`; the package's own name where it is not imported."""
     for name, value in spot.module.items():
         loaded = type(value).__name__ == "module" or type(value).__name__.endswith("Loader")
-        if loaded and getattr(value, "__name__", "") == module and not name.startswith("_"):
+        called = str(getattr(value, "__name__", "")).replace("._api.v2", "").removesuffix(".compat.v2")
+        if loaded and called == module and not name.startswith("_"):
             return name
     return {"tensorflow": "tf", "numpy": "np"}.get(module, module)
 
