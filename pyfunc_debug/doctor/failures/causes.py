@@ -138,6 +138,7 @@ from pyfunc_debug.doctor.failures.models import (
     sample_sizes,
     scheduled_rates,
     schedules,
+    single_examples,
     tflite,
     weights_read,
 )
@@ -164,6 +165,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     dropped.explain,
     keras_lengths.explain,
     class_weights.explain,
+    single_examples.explain,
     fitted_data.explain,
     row_numbers.explain,
     label_ranges.explain,

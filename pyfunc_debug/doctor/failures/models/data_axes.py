@@ -1,4 +1,4 @@
-"""Arrays with one axis less than a model's first layer takes: features, channels, or the batch of a single example."""
+"""Arrays with one axis less than a model's first layer takes: features, or channels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _RANK = re.compile(
     r"of layer '(\w+?)(?:_\d+)?' is incompatible with the layer: expected (?:min_)?ndim=(\d+), found ndim=(\d+)\."
     r" Full shape received: \(([^)]*)\)"
 )
-_SHAPE = re.compile(r"Expected shape \(([^)]*)\), but input has incompatible shape \(([^)]*)\)")
 _LAST = {
     "lstm": "features of a step", "gru": "features of a step", "simple_rnn": "features of a step",
     "bidirectional": "features of a step", "conv1d": "channels", "conv2d": "channels", "conv3d": "channels",
@@ -33,36 +32,21 @@ _SERIES = ("LSTM", "GRU", "SimpleRNN", "Conv1D")
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if data has one axis less than a layer takes."""
-    spot, rank, shape = situation.last, _RANK.search(situation.message), _SHAPE.search(situation.message)
+    spot, rank = situation.last, _RANK.search(situation.message)
     statement = spot.source.statement(spot.line) if spot is not None else None
-    if spot is None or statement is None or not (rank or shape):
+    if spot is None or statement is None or rank is None:
         return None
-    if rank is not None and rank[1] in _LAST and (found := _whole_series(spot, _sizes(rank[4]))) is not None:
+    if rank[1] in _LAST and (found := _whole_series(spot, _sizes(rank[4]))) is not None:
         return found
     for call in fits(statement):
         given = argument(call, 0, "x")
         if given is None:
             continue
-        if shape is not None:
-            wanted, got = _sizes(shape[1]), _sizes(shape[2])
-            return _one_example(spot, call, given, wanted, got)
-        if rank is not None and int(rank[2]) == int(rank[3]) + 1 and rank[1] in _LAST:
+        if int(rank[2]) == int(rank[3]) + 1 and rank[1] in _LAST:
             return _last_axis(spot, call, given, rank[1], _sizes(rank[4]))
-    if rank is not None and int(rank[2]) == int(rank[3]) + 1 and rank[1] in _LAST:
+    if int(rank[2]) == int(rank[3]) + 1 and rank[1] in _LAST:
         return _declared(spot, rank[1], _sizes(rank[4]))
     return None
-
-
-def _one_example(spot: Spot, call: ast.Call, given: ast.expr, wanted: list[str], got: list[str]) -> Explanation | None:
-    """`predict(image)`: its first axis is taken for the batch."""
-    whole = shape_of(lookup(given, spot))
-    if wanted[1:] != got or dotted(call.func).rpartition(".")[2] != "predict":
-        return None
-    if whole is not None and [str(one) for one in whole] != got:
-        return None
-    text = spot.source.text(given)
-    cause = f"{text} has the shape [{', '.join(got)}]: one example. predict takes a batch of them, "
-    return _told(spot, call, f"{cause}[batch, {', '.join(got)}].", {given: f"{_atom(given, text)}[None]"})
 
 
 def _whole_series(spot: Spot, got: list[str]) -> Explanation | None:

@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, shape_of_data
 
 RULE = "generator"
 _UNKNOWN = re.compile(r"^Unrecognized data type: ")
@@ -118,25 +118,13 @@ def _lists(given: dict[str, ast.expr], spot: Spot, inputs: int) -> Explanation |
     return Explanation(RULE, spot.file, min(one.lineno for one in rows), cause, edit_of(spot.file, placed))
 
 
-def _rows(value: Any) -> tuple[int, tuple[int, ...] | None] | None:
+def _rows(value: Any) -> tuple[int, tuple[int | None, ...] | None] | None:
     """How many rows a list has, and the shape of each: None where they differ. None for no list of rows."""
     if type(value) is not list or not value:
         return None
-    shapes = {_shape(one) for one in value[:_LOOKED_AT]}
+    shapes = {shape_of_data(one) for one in value[:_LOOKED_AT]}
     if () in shapes and len(shapes) == 1:
         return len(value), ()
     if any(shape is None for shape in shapes) and not all(isinstance(one, (list, tuple)) for one in value[:1]):
         return None
     return len(value), shapes.pop() if len(shapes) == 1 else None
-
-
-def _shape(value: Any) -> tuple[int, ...] | None:
-    """The shape of a number, an array, or lists of numbers; None where it has none."""
-    if isinstance(value, (bool, int, float)):
-        return ()
-    if isinstance(value, (list, tuple)):
-        inside = {_shape(one) for one in value}
-        first = inside.pop() if len(inside) == 1 else None
-        return None if first is None else (len(value), *first)
-    shape = getattr(value, "shape", None)
-    return tuple(int(one) for one in shape) if isinstance(shape, tuple) else None
