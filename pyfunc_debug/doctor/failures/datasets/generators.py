@@ -740,9 +740,11 @@ def _lists(situation: Situation) -> Explanation | None:
                 }
                 new = source.replaced(pieces) if pieces else None
                 if new is not None:
+                    parts = one.value.elts if isinstance(one.value, ast.Tuple) else []
+                    what = "targets" if len(parts) > 1 and [*pieces] == parts[1:2] else "inputs"
                     return Explanation(
                         RULE, file, one.lineno,
-                        f"{name} yields a list of inputs, and tf.data takes a list for one tensor. Several inputs are "
+                        f"{name} yields a list of {what}, and tf.data takes a list for one tensor. Several {what} are "
                         "a tuple or a dict.",
                         Edit(file, new[0], new[1], (new[2],)),
                     )  # fmt: skip

@@ -224,17 +224,21 @@ def _by_input(maker: _Maker) -> dict[ast.expr, str]:
 def _lists_inside(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
     """`return [a, b], y`: tf.data takes the list for one tensor."""
     pieces: dict[ast.expr, str] = {}
+    places: set[int] = set()
     for value in maker.values:
         whole = maker.made(value)
         if isinstance(whole, (ast.Tuple, ast.List)):
-            pieces |= {one: new for one in whole.elts if (new := _part(one, maker)) is not None}
-    pieces |= _by_input(maker)
+            made = {place: new for place, one in enumerate(whole.elts) if (new := _part(one, maker)) is not None}
+            pieces |= {whole.elts[place]: new for place, new in made.items()}
+            places |= set(made)
+    pieces |= (by_input := _by_input(maker))
     if not pieces:
         return None
     arrays = [one for one in pieces.values() if ".array(" in one and not one.startswith("(")]
-    what = "a list of Python values" if arrays else "a list of inputs"
+    kind = "targets" if places == {1} and not by_input else "inputs"
+    what = "a list of Python values" if arrays else f"a list of {kind}"
     cause = f"{maker.name} {maker.verb} {what} in its batch, and tf.data takes a list for one tensor. "
-    cause += "As an array it is one." if arrays else "Several inputs are a tuple or a dict."
+    cause += "As an array it is one." if arrays else f"Several {kind} are a tuple or a dict."
     return _explained(maker, cause, pieces, "Use tuples for several inputs, and arrays for rows.")
 
 

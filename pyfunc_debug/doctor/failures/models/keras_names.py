@@ -19,6 +19,11 @@ RULE = "structure"
 _LOSSES = re.compile(r"Expected keys \[.*\] in loss dict, but found loss\.keys\(\)=\[(.*)\]")
 _METRICS = re.compile(r"Invalid `(metrics|weighted_metrics)`\. `\w+` should contain metrics objects and either")
 _INPUTS = re.compile(r"Missing data for input \"|should be passed as a dict|Missing data for input '")
+_TENSOR = re.compile(
+    r"^Expected \w+, but got .+ of type 'str'"
+    r"|y_true and y_pred have different structures.\s*y_true: {.*}\s*y_pred: \*\s*$"
+)
+"""What TensorFlow says where the loss of one tensor of predictions gets a dict of labels."""
 _LABELS = re.compile(r"^Expected \w+, but got .+ of type 'str'|y_true and y_pred have different structures|"
                      r"path: .* in the `loss` argument, can't be found")  # fmt: skip
 
@@ -29,9 +34,11 @@ def explain(situation: Situation) -> Explanation | None:
     for spot, call in failed_fits(situation):
         model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
         outputs = [str(one) for one in getattr(model, "output_names", None) or ()]
+        found, key = None, _TENSOR.search(said)
+        if key is not None and len(outputs) < 2:
+            return _one_label(spot, call, outputs)
         if len(outputs) == 0:
             continue
-        found = None
         if _LOSSES.search(said):
             found = _losses(spot, call, outputs)
         elif (metrics := _METRICS.search(said)) and len(outputs) > 1:
@@ -154,6 +161,63 @@ def _keys(spot: Spot, fit: ast.Call, names: Sequence[str], what: str, node: ast.
     row = "x, y" + ", w" * (len(parts) == 3)
     whole = f"{given}.map(lambda {row}: ({row.replace(own, renamed, 1)}))"
     return _told(spot, fit.lineno, cause, {data: whole}, advice)
+
+
+def _one_label(spot: Spot, fit: ast.Call, outputs: Sequence[str]) -> Explanation | None:
+    """A dict of labels for a model whose output is one tensor: Keras takes the label itself."""
+    data, node = argument(fit, 0, "x"), argument(fit, 1, "y")
+    if data is None:
+        return None
+    value, text, pieces = lookup(data, spot), spot.source.text, dict[ast.expr, str]()
+    if is_dataset(value):
+        found: Any = value.element_spec[1] if isinstance(value.element_spec, tuple) else None
+        key = _own_key(found, outputs)
+        row = "x, y" + ", w" * (isinstance(value.element_spec, tuple) and len(value.element_spec) == 3)
+        for one in (data, next((word.value for word in fit.keywords if word.arg == "validation_data"), None)):
+            spec = getattr(lookup(one, spot), "element_spec", None) if one is not None and key else None
+            if one is not None and isinstance(spec, tuple) and isinstance(spec[1], dict) and key in spec[1]:
+                pieces[one] = f"{text(one)}.map(lambda {row}: ({row.replace('y', f'y[{key!r}]', 1)}))"
+    elif isinstance(node, (ast.Name, ast.Attribute)):
+        key = _own_key(lookup(node, spot), outputs)
+        pieces |= {node: f"{text(node)}[{key!r}]"} if key else {}
+    else:
+        pieces, key = _written_labels(spot, node, outputs)
+    if not key:
+        return None
+    shown = f"The labels of {short(text(data), 40)} are" if node is None else f"{short(text(node), 40)} is"
+    cause = f"{shown} a dict, and the model's output is one tensor: its loss takes the labels without a name."
+    line = min([one.lineno for one in pieces], default=fit.lineno)
+    return _told(spot, line, cause, pieces, f"Give it what stands under {key!r} in the dict.")
+
+
+def _own_key(found: object, outputs: Sequence[str]) -> str:
+    """The name of the one label in a dict: the only one, or that of the model's output; "" where there is none."""
+    keys = [one for one in found if isinstance(one, str)] if isinstance(found, dict) else []
+    return keys[0] if len(keys) == 1 else next((one for one in keys if one in outputs), "")
+
+
+def _written_labels(spot: Spot, node: ast.expr | None, outputs: Sequence[str]) -> tuple[dict[ast.expr, str], str]:
+    """The dict that `fit` is given, or that a generator or `__getitem__` gives as labels, by what is under its key."""
+    dicts: list[ast.expr] = [node] if node is not None else []
+    if node is None:
+        every = [one for one in ast.walk(spot.source.tree) if isinstance(one, (ast.Yield, ast.Return))]
+        given = [one.value for one in every if isinstance(one.value, ast.Tuple) and len(one.value.elts) in (2, 3)]
+        dicts = [one.elts[1] for one in given if isinstance(one, ast.Tuple)]
+    pieces, keys = dict[ast.expr, str](), set[str]()
+    for one in dicts:
+        names = {part.id for part in [one] if isinstance(part, ast.Name)}
+        values = [
+            made.value for made in ast.walk(spot.source.tree)
+            if isinstance(made, ast.Assign) and {dotted(target) for target in made.targets} == names
+            and spot.source.function(made.lineno) is spot.source.function(one.lineno)
+        ]  # fmt: skip
+        written = values[0] if len(values) == 1 else one
+        constants = _constants(written) if isinstance(written, ast.Dict) else {}
+        key = _own_key(dict.fromkeys(constants), outputs)
+        if isinstance(written, ast.Dict) and key and len(constants) == len(written.keys):
+            pieces[written] = spot.source.text(written.values[list(constants).index(key)])
+            keys.add(key)
+    return (pieces, keys.pop()) if len(keys) == 1 and len(pieces) == len(dicts) else ({}, "")
 
 
 def _of_compile(spot: Spot) -> list[ast.AST]:

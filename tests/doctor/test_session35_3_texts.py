@@ -1,0 +1,36 @@
+"""What explanations say beside their pastes: other words for targets, names of modules, lambdas on one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.doctor.pasting import parts, pasted, run
+
+PROGRAMS = dict(parts((Path(__file__).parent / "failing" / "threads_session35_3.txt").read_text()))
+
+
+def told(name: str, folder: Path) -> tuple[str, str]:
+    """What is printed, and the program with its paste."""
+    path = folder / "program.py"
+    path.write_text(PROGRAMS[name].partition("\n--- ")[0] + "\n")
+    said = run(path)[1]
+    return said, pasted(path.read_text(), said)
+
+
+def test_a_list_of_two_labels_is_called_one_of_targets(tmp_path):
+    said, _ = told("two_outputs_in_a_list", tmp_path)
+    assert "a list of targets" in " ".join(said.split())
+    assert "inputs" not in said
+
+
+def test_a_paste_brings_its_import_or_has_the_programs_own_name(tmp_path):
+    assert "import tensorflow as tf\nmodel.fit(tf." in told("padded_rows_without_tf", tmp_path)[0]
+    said, _ = told("padded_rows_under_an_alias", tmp_path)
+    assert "model.fit(tf2.keras." in said
+    assert "import" not in said
+
+
+def test_two_pasted_lambdas_on_a_line_have_parameters_of_their_own(tmp_path):
+    said, _ = told("one_label_ds", tmp_path)
+    assert "lambda x, y:" in said
+    assert said.count("lambda x, y:") == 1 < said.count("lambda ")
