@@ -228,6 +228,8 @@ class Notice(str, Enum):
     PRINTED_SYMBOL = "printed-symbol"
     DATA_ENDED = "data-ended"
     SORTED_SPLIT = "sorted-split"
+    PREDICTED_COLUMN = "predicted-column"
+    LABEL_WEIGHTS = "label-weights"
     HANG = "hang"
     FORKED = "forked"
     HANG_TROUBLE = "hang-trouble"

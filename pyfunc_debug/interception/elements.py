@@ -17,6 +17,7 @@ from typing import Any
 
 from pyfunc_debug.events import NodeFacts, Observer, Taken
 from pyfunc_debug.interception import splits
+from pyfunc_debug.interception.arrays import Arrays
 from pyfunc_debug.interception.bodies import SourceMaps, element_body
 from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, drop_our_frame, fields_of
 from pyfunc_debug.interception.failures import Failures
@@ -47,10 +48,13 @@ class Elements:
 
     def start(self) -> None:
         """Watches what Keras has, now or as soon as the program imports it."""
+        arrays = Arrays(self._observer)
         for module, replacements in (
             (private.KERAS_DATASETS, {"get_index": self._get_index, "PyDatasetAdapter.get_tf_dataset": self._first}),
             (private.KERAS_GENERATORS, {"peek_and_restore": self._peek}),
             (private.KERAS_SLICES, {"train_validation_split": self._split}),
+            (private.KERAS_WEIGHTS, {"class_weight_to_sample_weights": arrays.weighted}),
+            (private.KERAS_TRAINER, {"potentially_ragged_concat": arrays.predicted}),
         ):
             self._cancel.append(when_imported(module, functools.partial(self._apply, module, replacements)))
 

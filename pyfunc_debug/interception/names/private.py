@@ -293,6 +293,8 @@ def keras_source(function: Any) -> tuple[Any, Literal["own", "threads", "process
 KERAS_DATASETS = "keras.src.trainers.data_adapters.py_dataset_adapter"
 KERAS_GENERATORS = "keras.src.trainers.data_adapters.generator_data_adapter"
 KERAS_SLICES = "keras.src.trainers.data_adapters.array_slicing"
+KERAS_WEIGHTS = "keras.src.trainers.data_adapters.data_adapter_utils"
+KERAS_TRAINER = "keras.src.backend.tensorflow.trainer"
 
 
 def keras_function(module: Any, owner: str, name: str) -> Any:

@@ -45,7 +45,7 @@ def explain(situation: Situation) -> Explanation | None:
         elif isinstance(weights, dict) and weights and labels is not None:
             new = _of_arrays(spot, weight.value, weights, labels, list(getattr(model, "output_names", ())))
             text = spot.source.text_with(call, _listed(labels, spot))
-            pieces = {call: _with(spot, text, weight, f"sample_weight={new}")} if new else None
+            pieces = {call: with_weights(text, spot.source.text(weight.value), f"sample_weight={new}")} if new else None
         cause = "Keras' class_weight has one weight a class for the rows of one output"
         cause += ": this model has several outputs." if several else ", and these targets have more axes than that."
         cause += " sample_weight takes a weight for each."
@@ -80,9 +80,8 @@ def _listed(labels: ast.expr, spot: Spot) -> dict[ast.expr, str]:
     return {labels: f"list({text(labels)}.values())"} if isinstance(lookup(labels, spot), dict) else {}
 
 
-def _with(spot: Spot, text: str, weight: ast.keyword, new: str) -> str:
-    """A call with another argument in the place of class_weight; without one for ""."""
-    own = spot.source.text(weight.value)
+def with_weights(text: str, own: str, new: str) -> str:
+    """A call with another argument in the place of `class_weight=own`; without one for ""."""
     pattern = re.compile(r"class_weight\s*=\s*" + re.escape(own))
     if new:
         return pattern.sub(lambda _: new, text, count=1)
@@ -157,5 +156,5 @@ def _mapped(
     classes = f"{tf}.argmax(one, -1)" if hot == {True} else f"{tf}.cast(one, {tf}.int32)"
     chosen = f"{tf}.nest.map_structure(lambda one: {tf}.gather({values}, {classes}), y)"
     text = f"{spot.source.text(given)}.map(lambda x, y: (x, y, {chosen}))"
-    whole = _with(spot, spot.source.text(call), weight, "")
+    whole = with_weights(spot.source.text(call), spot.source.text(weight.value), "")
     return {call: whole.replace(spot.source.text(given), text, 1)}

@@ -1,0 +1,110 @@
+"""Arrays that Keras takes and gives in silence: a column of predictions, and classes that it reads out of labels."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pyfunc_debug.events import Notice, Observer
+from pyfunc_debug.interception.calls import drop_our_frame
+from pyfunc_debug.program.frames import own_frame
+
+_LARGEST = 20_000_000
+_LOOKS = 3
+"""How often one line is looked at."""
+
+
+class Arrays:
+    """Looks at predictions and at weights of classes.
+
+    Args:
+      observer: Who is notified.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._looks: dict[tuple[str, int], int] = {}
+
+    def predicted(self, original: Any) -> Any:
+        """The replacement of `potentially_ragged_concat`, which joins what `predict` gives."""
+        return self._watched(original, "looking at what predict gives", self._column)
+
+    def weighted(self, original: Any) -> Any:
+        """The replacement of `class_weight_to_sample_weights`, which reads a class out of each label."""
+        return self._watched(original, "looking at the labels of class_weight", self._labels)
+
+    def _watched(self, original: Any, what: str, look: Callable[[Any, tuple[Any, ...]], None]) -> Any:
+        @functools.wraps(original)
+        def watched(*args: Any, **options: Any) -> Any:
+            try:
+                found = original(*args, **options)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
+            try:
+                look(found, (*args, *options.values()))
+            except Exception as trouble:
+                self._observer.trouble(what, trouble)
+            return found
+
+        return watched
+
+    def _user(self) -> Any:
+        """The user's frame; None where its line was looked at often enough."""
+        user = own_frame(sys._getframe(3))
+        if user is None:
+            return None
+        place = user.f_code.co_filename, user.f_lineno
+        self._looks[place] = self._looks.get(place, 0) + 1
+        return user if self._looks[place] <= _LOOKS else None
+
+    def _column(self, found: Any, _: tuple[Any, ...]) -> None:
+        """Notices names of as many numbers in a row as there are predictions in a column."""
+        shape = tuple(getattr(found, "shape", ()))
+        user = self._user() if len(shape) == 2 and shape[1] == 1 and shape[0] > 1 else None
+        if user is None:
+            return
+        flat = {
+            name: kind for name, value in {**user.f_globals, **user.f_locals}.items()
+            if not name.startswith("__") and (kind := _flat(value, shape[0]))
+        }  # fmt: skip
+        if flat:
+            self._observer.notice(
+                Notice.PREDICTED_COLUMN, None, None, file=user.f_code.co_filename, line=user.f_lineno, rows=shape[0],
+                flat=flat, sources=[user.f_code.co_filename],
+            )  # fmt: skip
+
+    def _labels(self, _: Any, args: tuple[Any, ...]) -> None:
+        """Notices labels of several classes a row."""
+        import numpy as np
+
+        labels, weights = args[:2]
+        if not isinstance(labels, np.ndarray) or labels.ndim != 2 or labels.shape[1] < 2 or labels.size > _LARGEST:
+            return
+        if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
+            return
+        ones = (labels != 0).sum(axis=1)
+        user = self._user() if (ones > 1).any() else None
+        if user is not None:
+            self._observer.notice(
+                Notice.LABEL_WEIGHTS, None, None, file=user.f_code.co_filename, line=user.f_lineno, rows=len(labels),
+                columns=int(labels.shape[1]), several=int((ones > 1).sum()), none=int((ones == 0).sum()),
+                classes=sorted(int(one) for one in weights), sources=[user.f_code.co_filename],
+            )  # fmt: skip
+
+
+def _flat(value: Any, rows: int) -> str:
+    """The kind of a row of this number of values: an array (or tensor), a series of pandas', a list; "" for others."""
+    kind = type(value)
+    if kind is list:
+        return "list" if len(value) == rows and type(value[0]) in (bool, int, float) else ""
+    module = kind.__module__.partition(".")[0]
+    if module not in ("numpy", "pandas", "tensorflow") or not hasattr(kind, "shape"):
+        return ""
+    if module == "tensorflow" and kind.__name__ != "EagerTensor":
+        return ""
+    if tuple(getattr(value, "shape", ())) != (rows,):
+        return ""
+    return {"pandas": "series"}.get(module, "array")
