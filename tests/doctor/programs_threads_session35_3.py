@@ -50,6 +50,15 @@ def an_error_against_a_list():
     assert errors.mean() < 1000
 
 
+@triggers("broadcast-metric", says="[8, 8]", pastes=True)
+def an_error_a_row():
+    model = keras.Sequential([keras.layers.Dense(1)])
+    x, y = np.random.rand(8, 3).astype("float32"), np.random.rand(8)
+    restored = model.predict(x, verbose=0)
+    errors = np.mean(np.abs(restored - y), axis=1)
+    assert errors.shape == (8,)
+
+
 @near("broadcast-metric")
 def an_error_of_flat_predictions():
     model = keras.Sequential([keras.layers.Dense(1)])

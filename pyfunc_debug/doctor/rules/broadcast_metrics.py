@@ -1,4 +1,4 @@
-"""`y - model.predict(x)` of labels [n] and predictions [n, 1]: NumPy makes that [n, n], each with each."""
+"""`y - model.predict(x)` of labels [n] and predictions [n, 1]: that makes [n, n], each with each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding
 
@@ -51,12 +52,17 @@ def _findings(facts: Facts, file: str, line: int, noticed: Mapping[str, Any]) ->
     if not found:
         return
     text = {node: pastes.text_of(facts, file, node) for pair in found for node in pair}
-    pieces = {column: f"{text[column] if _is_atom(column) else f'({text[column]})'}[:, 0]" for column, _ in found}
+    pieces = dict[ast.expr, str]()
+    for column, row in found:
+        listed = isinstance(row, ast.Name) and flat[row.id] == "list"
+        by_row = not listed and _has_axes(own, column, scope)
+        node, axes = (row, "[:, None]") if by_row else (column, "[:, 0]")
+        pieces[node] = f"{text[node] if _is_atom(node) else f'({text[node]})'}{axes}"
     (column, labels), n = found[0], f"{noticed['rows']:,}"
     yield Finding(
         NAMES[0], "warning", None, (),
-        f"line {column.lineno} takes {text[labels]} [{n}] and {text[column]} [{n}, 1] together. NumPy makes that "
-        f"[{n}, {n}], each number of the one with each of the other: what is computed of it is not that of the rows",
+        f"line {column.lineno} takes {text[labels]} [{n}] and {text[column]} [{n}, 1] together, which makes "
+        f"[{n}, {n}]: each number of the one with each of the other. What is computed of it is not that of the rows",
         pastes.all_replaced(facts, file, pieces), file, column.lineno,
         evidence=(f"predict gave [{n}, 1] at {facts.source_line(file, line)}",),
     )  # fmt: skip
@@ -140,6 +146,23 @@ def _pair(
         if _keeps(column, columns, predicts) and _is_flat(labels, flat):
             return column, labels
     return None
+
+
+def _has_axes(own: Source, column: ast.expr, scope: list[ast.AST]) -> bool:
+    """Whether what a line makes of the predictions is asked for its axes: `axis=1`, `errors[:, 0]`."""
+    statement = own.statement(column.lineno)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = {one.id for one in targets if isinstance(one, ast.Name)}
+    for one in scope:
+        inside = {id(part) for part in ast.walk(one)}
+        uses = id(column) in inside or any(
+            isinstance(part, ast.Name) and part.id in names and isinstance(part.ctx, ast.Load) for part in ast.walk(one)
+        )
+        if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Tuple) and uses:
+            return True
+        if isinstance(one, ast.Call) and any(word.arg == "axis" for word in one.keywords) and uses:
+            return True
+    return False
 
 
 def _is_atom(node: ast.expr) -> bool:
