@@ -57,7 +57,7 @@ def _findings(facts: Facts, file: str, line: int, noticed: Mapping[str, Any]) ->
         listed = isinstance(row, ast.Name) and flat[row.id] == "list"
         by_row = not listed and _has_axes(own, column, scope)
         node, axes = (row, "[:, None]") if by_row else (column, "[:, 0]")
-        pieces[node] = f"{text[node] if _is_atom(node) else f'({text[node]})'}{axes}"
+        pieces[node] = f"{own.atom(node)}{axes}"
     (column, labels), n = found[0], f"{noticed['rows']:,}"
     yield Finding(
         NAMES[0], "warning", None, (),
@@ -163,7 +163,3 @@ def _has_axes(own: Source, column: ast.expr, scope: list[ast.AST]) -> bool:
         if isinstance(one, ast.Call) and any(word.arg == "axis" for word in one.keywords) and uses:
             return True
     return False
-
-
-def _is_atom(node: ast.expr) -> bool:
-    return isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))

@@ -36,16 +36,16 @@ def explain(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None or rank is None:
         return None
-    if rank[1] in _LAST and (found := _whole_series(spot, _sizes(rank[4]))) is not None:
+    if rank[1] in _LAST and (found := _whole_series(spot, sizes(rank[4]))) is not None:
         return found
     for call in fits(statement):
         given = argument(call, 0, "x")
         if given is None:
             continue
         if int(rank[2]) == int(rank[3]) + 1 and rank[1] in _LAST:
-            return _last_axis(spot, call, given, rank[1], _sizes(rank[4]))
+            return _last_axis(spot, call, given, rank[1], sizes(rank[4]))
     if int(rank[2]) == int(rank[3]) + 1 and rank[1] in _LAST:
-        return _declared(spot, rank[1], _sizes(rank[4]))
+        return _declared(spot, rank[1], sizes(rank[4]))
     return None
 
 
@@ -101,12 +101,12 @@ def _last_axis(spot: Spot, call: ast.Call, given: ast.expr, layer: str, got: lis
     shape = shape_of(value)
     if shape is not None and [str(one) for one in shape[1:]] != got[1:]:
         return None
-    text = f"{_atom(given, text)}.values" if hasattr(value, "iloc") else _atom(given, text)
+    text = f"{spot.source.atom(given)}.values" if hasattr(value, "iloc") else spot.source.atom(given)
     pieces = {given: f"{text}[..., None]"}
     validation = next((one.value for one in call.keywords if one.arg == "validation_data"), None)
     if isinstance(validation, ast.Tuple) and validation.elts:
         first = validation.elts[0]
-        pieces[first] = f"{_atom(first, spot.source.text(first))}[..., None]"
+        pieces[first] = f"{spot.source.atom(first)}[..., None]"
     return _told(spot, call, cause, pieces)
 
 
@@ -139,9 +139,6 @@ def _told(spot: Spot, call: ast.Call, cause: str, pieces: dict[ast.expr, str]) -
     return Explanation(RULE, spot.file, call.lineno, cause, Edit(spot.file, *spot.source.kept_lines(pieces)))
 
 
-def _sizes(text: str) -> list[str]:
+def sizes(text: str) -> list[str]:
+    """The sizes of a shape in a message of Keras': `None`, `2`."""
     return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _atom(node: ast.expr, text: str) -> str:
-    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({text})"

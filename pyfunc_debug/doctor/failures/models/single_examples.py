@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.failures.models.data_axes import sizes
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
@@ -44,8 +45,8 @@ def explain(situation: Situation) -> Explanation | None:
         labels = argument(call, 1, "y") if method in _LEARNS else None
         whole = _labels(spot, labels, model) if labels is not None else {}
         names = list(dict.fromkeys(spot.source.text(one) for one in pieces))
-        sizes = ", ".join(map(_size, _shape(next(iter(pieces)), spot) or _said(situation.message)))
-        what = f"has the shape [{sizes}]: one example" if len(names) == 1 else "are one example each"
+        shown = ", ".join(map(_size, _shape(next(iter(pieces)), spot) or _said(situation.message)))
+        what = f"has the shape [{shown}]: one example" if len(names) == 1 else "are one example each"
         verb = f"{method} takes" if method else "A model takes"
         cause = f"{' and '.join(names[:2])} {what}. {verb} a batch of them, as rows of an array."
         edit = edit_of(spot.file, spot.source.replaced({**pieces, **whole})) if whole is not None else None
@@ -101,23 +102,19 @@ def _pieces(spot: Spot, given: ast.expr, method: str, wanted: list[_Shape], said
             return {node: _batched(node, spot, "[None, ..., None]" if shape else "")}
         rank = _RANK.search(said)
         short = not wanted and rank is not None and int(rank[1]) == int(rank[2]) + 1
-        if rank is not None and short and _index(node, spot) and list(map(_size, shape or ())) == _sizes(rank[3]):
+        if rank is not None and short and _index(node, spot) and list(map(_size, shape or ())) == sizes(rank[3]):
             return {node: _batched(node, spot)}
     found = _SHAPE.search(said)
     known = _shape(given, spot) is not None or isinstance(given, (ast.List, ast.Tuple, ast.Dict))
-    if not known and found is not None and method in _GUESSES and _sizes(found[1])[1:] == _sizes(found[2]):
-        return {given: f"{_atom(given, spot)}[None]"}
+    if not known and found is not None and method in _GUESSES and sizes(found[1])[1:] == sizes(found[2]):
+        return {given: f"{spot.source.atom(given)}[None]"}
     return {}
-
-
-def _sizes(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _said(message: str) -> _Shape:
     """The shape of what was given, as Keras says it."""
     found = _SHAPE.search(message)
-    return tuple(int(one) if one.isdigit() else None for one in _sizes(found[2] if found else ""))
+    return tuple(int(one) if one.isdigit() else None for one in sizes(found[2] if found else ""))
 
 
 def _size(one: int | None) -> str:
@@ -155,10 +152,10 @@ def _batched(node: ast.expr, spot: Spot, axes: str = "[None]") -> str:
         end = "" if place == -1 else str(place + 1) if text.lstrip("-").isdigit() else f"{text} + 1"
         return f"{owner}[{text}:{end}]"
     if hasattr(value, "iloc"):
-        return f"{_atom(node, spot)}.values{axes}"
+        return f"{spot.source.atom(node)}.values{axes}"
     if isinstance(value, (list, tuple, bool, int, float)) or isinstance(node, (ast.List, ast.Constant, ast.UnaryOp)):
         return f"{alias(spot, 'numpy')}.array([{spot.source.text(node)}])"
-    return f"{_atom(node, spot)}{axes or '[None]'}"
+    return f"{spot.source.atom(node)}{axes or '[None]'}"
 
 
 def _index(node: ast.expr, spot: Spot) -> tuple[str, int] | None:
@@ -208,8 +205,3 @@ def _shape(node: ast.expr, spot: Spot) -> _Shape | None:
         return shape_of_data(ast.literal_eval(node))
     except (ValueError, TypeError, SyntaxError):
         return None
-
-
-def _atom(node: ast.expr, spot: Spot) -> str:
-    text = spot.source.text(node)
-    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({text})"

@@ -109,6 +109,11 @@ class Source:
         found = ast.get_source_segment("\n".join(self.lines), node) or ""
         return found if "\n" not in found else ast.unparse(node)
 
+    def atom(self, node: ast.expr) -> str:
+        """An expression's text, in brackets where an index behind it would belong to a part of it only."""
+        whole = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+        return self.text(node) if whole else f"({self.text(node)})"
+
     def text_with(self, node: ast.expr, pieces: Mapping[ast.expr, str]) -> str:
         """A node's text with other text in the place of some expressions in it."""
         lines, first = self.spliced(pieces, node.lineno, node.end_lineno or node.lineno), node.col_offset
