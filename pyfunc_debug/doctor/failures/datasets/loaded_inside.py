@@ -1,6 +1,7 @@
 """`tf.data.Dataset.load(path)` in a function that a dataset maps: it reads files at once, and needs the path's text.
 
 In `interleave`, `flat_map` and `map` the path is a tensor without a value (`tensorflow/python/data/ops/load_op.py`).
+`make_csv_dataset` and Keras' `..._dataset_from_directory` read at once, too.
 """
 
 from __future__ import annotations
@@ -24,8 +25,15 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
 )
 
 RULE = "symbolic-value"
-_SAID = re.compile(r"incompatible function arguments|SnapshotMetadata|not (?:Symbolic)?Tensor|Failed to initialize")
-_LOADS = ("Dataset.load", "data.experimental.load")
+_SAID = re.compile(
+    r"incompatible function arguments|SnapshotMetadata|not (?:Symbolic)?Tensor|Failed to initialize|"
+    r"Iterating over a symbolic"
+)
+_LOADS = (
+    "Dataset.load", "data.experimental.load", "make_csv_dataset", "make_batched_features_dataset",
+    "image_dataset_from_directory", "text_dataset_from_directory",
+)  # fmt: skip
+_PATHS = ("path", "file_pattern", "directory")
 _JOINS = {
     "flat_map": "functools.reduce({tf}.data.Dataset.concatenate, {parts})",
     "interleave": (
@@ -42,7 +50,8 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or statement is None or situation.body or not _SAID.search(situation.message):
         return None
     loads = [one for one in calls(statement) if dotted(one.func).endswith(_LOADS)]
-    path = argument(loads[0], 0, "path") if len(loads) == 1 else None
+    named = (argument(loads[0], 0, one) for one in _PATHS) if len(loads) == 1 else iter(())
+    path = next((one for one in named if one is not None), None)
     given = [
         one for one in method_calls(statement, *_JOINS, "map") if one.args and dotted(one.args[0]).endswith(_LOADS)
     ]

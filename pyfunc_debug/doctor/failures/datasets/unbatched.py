@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.models import keras_calls
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup, method_calls
 
 RULE = "unbatched"
 
@@ -29,17 +29,39 @@ def explain(situation: Situation) -> Explanation | None:
     for call in keras_calls.fits(statement):
         assert isinstance(call.func, ast.Attribute)
         keywords = {one.arg: one.value for one in call.keywords}
-        given = call.args[0] if call.args else keywords.get("x")
         model = lookup(call.func.value, spot)
-        said = _single(given, model, spot)
-        if given is None or said is None:
-            continue
-        text = spot.source.text(given)
-        cause = f"{dotted(call.func)} got {short(text, 30)}, whose elements {said}"
-        found = spot.source.replaced({given: f"{text}.batch(32)"})
-        edit = edit_of(spot.file, found)
-        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {text}.batch(32).")
+        for given in (call.args[0] if call.args else keywords.get("x"), keywords.get("validation_data")):
+            said = _single(given, model, spot)
+            new = "" if given is None else f"{spot.source.text(given)}.batch({_batch_size(spot)})"
+            if said is None and given is not None:
+                said, new = _batched_twice(given, model, spot)
+            if given is None or said is None:
+                continue
+            cause = f"{dotted(call.func)} got {short(spot.source.text(given), 30)}, whose elements {said}"
+            edit = edit_of(spot.file, spot.source.replaced({given: new}))
+            return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {new}.")
     return None
+
+
+def _batch_size(spot: Spot) -> str:
+    """The size that the file's one `.batch(size)` has; 32 where it has none, or several."""
+    found = {spot.source.text(one.args[0]) for one in method_calls(spot.source.tree, "batch") if one.args}
+    return found.pop() if len(found) == 1 else "32"
+
+
+def _batched_twice(given: ast.expr, model: Any, spot: Spot) -> tuple[str | None, str]:
+    """What shows that each row of a dataset's batches is a batch of one, and the dataset without that axis."""
+    element, wanted = _element(given, spot), _input(model)
+    if element is None or wanted is None or len(element) != len(wanted) + 1 or element[1] != 1:
+        return None, ""
+    if any(None not in pair and pair[0] != pair[1] for pair in zip(element[2:], wanted[1:])):
+        return None, ""
+    spec = lookup(given, spot).element_spec
+    labels = isinstance(spec, tuple) and len(spec) == 2
+    shown, axes = (str(list(one)).replace("None", "?") for one in (element, ("batch", *wanted[1:])))
+    taken = "lambda x, y: (x[:, 0], y)" if labels else "lambda x: x[:, 0]"
+    said = f"have the shape {shown}: each row is a batch of one already. The model's input is {axes}."
+    return said.replace("'batch'", "batch"), f"{spot.source.text(given)}.map({taken})"
 
 
 _SHAPES = re.compile(r"Expected shape \(([^)]*)\), but input has incompatible shape \(([^)]*)\)")

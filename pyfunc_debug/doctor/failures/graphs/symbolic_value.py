@@ -251,6 +251,10 @@ def _iterate(
         edit = value_fix(situation, spot, statement, value, None)[0]
     code = short(spot.source.text(statement).split("\n")[0], 44)
     said = said or runs(situation)
+    if edit is None and not isinstance(statement, ast.For) and all(shape_of(one) == () for one in parts.values()):
+        cause = f"What `{code}` calls goes through {over} in Python {when(situation)}: it has no value yet. {said}"
+        advice = "Call it in Python, outside of the graph, once for each value."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     cause = f"`{code}` looped in Python over {over} {when(situation)}: it has no elements yet. {said}"
     advice = "" if edit is not None else f"Loop with {tf}.map_fn(f, x), or take the parts with {tf}.unstack(x)."
     if edit is None and is_loss(situation):

@@ -324,6 +324,9 @@ def _numbers(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
         pieces |= _by_input(maker)
     shown = short(found[1], 20) if found is not None else "a number"
     cause = f"{maker.name} {maker.verb} numbers ({shown}) where a batch has arrays. "
+    if single and any(_is_unpacked(one, maker) for one in parts):  # of a call: it may be a whole batch in lists
+        cause += "Keras takes each element of a list for an array of its own."
+        return _explained(maker, cause, {}, f"Let it {maker.verb[:-1]} arrays, and a tuple of them for several inputs.")
     cause += (
         "One example is a batch of one." if single else "Keras takes each element of a list for an array of its own."
     )
@@ -348,6 +351,15 @@ def _examples(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
     )
     pieces = {one: f"{np}.expand_dims({maker.source.text(one)}, 0)" for one in parts}
     return _explained(maker, cause, pieces, f"Let it {maker.verb[:-1]} batches: x[None] is one of one example.")
+
+
+def _is_unpacked(value: ast.expr, maker: _Maker) -> bool:
+    """Whether a name is one of several that a call's result is unpacked to: `x, y = self.batch(i)`."""
+    return any(
+        isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and isinstance(one.targets[0], ast.Tuple)
+        and any(isinstance(name, ast.Name) and name.id == getattr(value, "id", "") for name in one.targets[0].elts)
+        for one in own_nodes(maker.function)
+    )  # fmt: skip
 
 
 def _is_array(value: ast.expr) -> bool:
