@@ -109,6 +109,7 @@ from pyfunc_debug.doctor.failures.graphs import (
 )
 from pyfunc_debug.doctor.failures.models import (
     class_weights,
+    compiled_in_fit,
     data_axes,
     dict_metrics,
     fit_arguments,
@@ -137,6 +138,7 @@ from pyfunc_debug.doctor.failures.models import (
     older_methods,
     predictions,
     row_numbers,
+    sample_indices,
     sample_sizes,
     scheduled_rates,
     schedules,
@@ -180,6 +182,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     leaked_tensor.listed,
     loaded_models.explain,
     lost_object.explain,
+    compiled_in_fit.explain,
+    sample_indices.explain,
     missing_super.explain,
     method_signatures.explain,
     missing_attribute.explain,
