@@ -202,3 +202,35 @@ def a_kernel_that_build_computes_of_its_variables():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, activation="relu"), NoisyDense(3)])
     model.compile("adam", "mse")
     model.fit(np.ones((8, 4), "float32"), np.ones((8, 3), "float32"), verbose=0)
+
+
+# -- batch-mean: metrics in ops (keras#11705) -------------------------------------------------------------------------
+
+
+@triggers("batch-mean", says="divides sums over the rows of a batch", pastes=True)
+def a_score_in_ops():
+    def f1(y_true, y_pred):
+        guess = tf.round(y_pred)
+        tp = tf.reduce_sum(guess * y_true)
+        precision = tp / (tf.reduce_sum(guess) + 1e-7)
+        recall = tp / (tf.reduce_sum(y_true) + 1e-7)
+        return 2 * precision * recall / (precision + recall + 1e-7)
+
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("adam", "binary_crossentropy", metrics=[f1])
+    model.fit(np.ones((8, 4), "float32"), np.ones((8, 1), "float32"), batch_size=4, verbose=0)
+
+
+@near("batch-mean")
+def a_mean_over_rows_in_ops():
+    def accuracy(y_true, y_pred):
+        return tf.reduce_sum(tf.cast(tf.equal(y_true, tf.round(y_pred)), tf.float32)) / tf.cast(
+            tf.size(y_true), tf.float32
+        )
+
+    def of_each_row(y_true, y_pred):
+        return tf.reduce_sum(y_true * y_pred, axis=-1) / tf.reduce_sum(y_true, axis=-1)
+
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("adam", "binary_crossentropy", metrics=[accuracy, of_each_row])
+    model.fit(np.ones((8, 4), "float32"), np.ones((8, 1), "float32"), batch_size=4, verbose=0)

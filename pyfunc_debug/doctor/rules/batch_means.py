@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from pyfunc_debug.doctor import pastes
@@ -15,6 +15,8 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("batch-mean",)
 _LISTS = ("metrics", "weighted_metrics")
+_SUMS = ("reduce_sum", "sum", "count_nonzero")
+_DIVIDES = ("divide", "divide_no_nan", "truediv")
 _CLASS = """class OfEpoch({keras}.metrics.Metric):  # of all rows of an epoch at once, not the mean over its batches
     def __init__(self, function):
         super().__init__(name=function.__name__)
@@ -40,12 +42,14 @@ class Given(NamedTuple):
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a metric, of which batches were put together as the recording ended."""
+    told: set[tuple[str, str]] = set()
     for number, _, seen in facts.notices.get(Notice.BATCH_MEAN, []):
         node = facts.nodes.get(number or 0)
         given = metric_of(facts, node) if node is not None else None
         if node is None or given is None or not _of_several(facts, node):
             continue
         name, count = given.name.id, int(seen["batches"])
+        told.add((given.file, name))
         like = "" if seen["recorded"] else " of inputs like its own"
         kept = "recorded ones" if seen["recorded"] else "made from what is known of them, as values were not kept"
         yield Finding(
@@ -59,6 +63,65 @@ def check(facts: Facts) -> Iterator[Finding]:
             ),
             confidence="proven",
         )  # fmt: skip
+    yield from _of_sums(facts, told)
+
+
+def _of_sums(facts: Facts, told: Container[tuple[str, str]]) -> Iterator[Finding]:
+    """Metrics in ops, of the user's, that divide sums over a batch's rows by others: read in the source."""
+    for file in dict.fromkeys(file for file, _ in pastes.keras_sites(facts)):
+        tree = facts.tree(file)
+        functions = {one.name: one for one in pastes.walk(tree, ast.FunctionDef)}
+        for given in _given(tree, file):
+            own = functions.get(given.name.id)
+            line = _divides_sums(own) if own is not None else None
+            if own is None or line is None or (file, own.name) in told:
+                continue
+            yield Finding(
+                NAMES[0], "note", None, (),
+                f"Keras shows the mean over batches of {own.name}, which divides sums over the rows of a batch "
+                f"(line {line}): that is another number than {own.name} of all rows, unless one batch has them all",
+                _fix(facts, given), file, given.call.lineno, evidence=(f"line {line}: {facts.line(file, line)}",),
+                confidence="likely",
+            )  # fmt: skip
+
+
+def _divides_sums(own: ast.FunctionDef) -> int | None:
+    """The line that divides a sum over rows by another; None where there is none."""
+    sums: set[str] = set()
+    for one in sorted(pastes.walk(own, ast.Assign), key=lambda each: each.lineno):
+        target = one.targets[0]
+        if isinstance(target, ast.Name) and _has_sum(one.value, sums):
+            sums.add(target.id)
+    for node in ast.walk(own):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            sides = [node.left, node.right]
+        elif isinstance(node, ast.Call) and pastes.last_name(node.func) in _DIVIDES and len(node.args) == 2:
+            sides = list(node.args)
+        else:
+            continue
+        if all(_has_sum(one, sums) for one in sides):
+            return node.lineno
+    return None
+
+
+def _has_sum(value: ast.expr, sums: Container[str]) -> bool:
+    """Whether an expression holds a sum over the rows, or a name of one."""
+    for one in ast.walk(value):
+        if isinstance(one, ast.Name) and one.id in sums:
+            return True
+        if isinstance(one, ast.Call) and pastes.last_name(one.func) in _SUMS:
+            axis = pastes.argument(one, 1, "axis")
+            if axis is None or (isinstance(axis, ast.Constant) and axis.value in (0, None)):
+                return True
+    return False
+
+
+def _given(tree: ast.AST | None, file: str) -> Iterator[Given]:
+    """The names in the lists of metrics of each `compile`."""
+    for call in pastes.walk(tree, ast.Call):
+        if pastes.last_name(call.func) == "compile":
+            for value in (word.value for word in call.keywords if word.arg in _LISTS):
+                yield from (Given(file, call, name) for name in _names(value))
 
 
 def _of_several(facts: Facts, node: Node) -> bool:
@@ -74,13 +137,9 @@ def metric_of(facts: Facts, node: Node) -> Given | None:
             continue
         tree = facts.tree(frame.file)
         around = [one.name for one in pastes.around(tree, frame.line, ast.FunctionDef)]
-        for call in pastes.walk(tree, ast.Call) if around else ():
-            if pastes.last_name(call.func) != "compile":
-                continue
-            listed = [word.value for word in call.keywords if word.arg in _LISTS]
-            for name in (one for value in listed for one in _names(value)):
-                if name.id in around:
-                    return Given(frame.file, call, name)
+        for given in _given(tree, frame.file) if around else ():
+            if given.name.id in around:
+                return given
     return None
 
 
