@@ -255,7 +255,6 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     unknown_length.explain,
     unpacked.explain,
     unbatched.explain,
-    unbatched.one_example,
     generators.grouped,
     results.explain,
     object_values.explain,

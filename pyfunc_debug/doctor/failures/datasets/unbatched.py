@@ -1,16 +1,15 @@
-"""Single examples where Keras wants batches: `fit` on a dataset of them, `model(state)` with an environment's state."""
+"""Elements of a dataset with an axis less, or one more, than Keras wants: single examples, or batches of batches."""
 
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models import keras_calls
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup, method_calls
+from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup, method_calls
 
 RULE = "unbatched"
 
@@ -62,36 +61,6 @@ def _batched_twice(given: ast.expr, model: Any, spot: Spot) -> tuple[str | None,
     taken = "lambda x, y: (x[:, 0], y)" if labels else "lambda x: x[:, 0]"
     said = f"have the shape {shown}: each row is a batch of one already. The model's input is {axes}."
     return said.replace("'batch'", "batch"), f"{spot.source.text(given)}.map({taken})"
-
-
-_SHAPES = re.compile(r"Expected shape \(([^)]*)\), but input has incompatible shape \(([^)]*)\)")
-
-
-def one_example(situation: Situation) -> Explanation | None:
-    """`model(state)` for one state: its first axis is taken for the batch."""
-    found, spot = _SHAPES.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
-    if found is None or spot is None or statement is None or situation.body:
-        return None
-    wanted, got = ([part.strip() for part in text.split(",") if part.strip()] for text in found.groups())
-    if len(wanted) != len(got) + 1 or wanted[1:] != got:
-        return None
-    for call in calls(statement):
-        given = call.args[0] if call.args else None
-        if given is None or not isinstance(given, (ast.Name, ast.Attribute)) or _input(lookup(call.func, spot)) is None:
-            continue
-        shape = getattr(lookup(given, spot), "shape", None)
-        if shape is None or [str(size) for size in shape] != got:
-            continue
-        text = spot.source.text(given)
-        placed = spot.source.replaced({given: f"{text}[None]"})
-        edit = edit_of(spot.file, placed)
-        cause = (
-            f"{text} has the shape [{', '.join(got)}]: one example. A model takes a batch of them, "
-            f"[batch, {', '.join(got)}]."
-        )
-        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {text}[None].")
-    return None
 
 
 def _single(given: ast.expr | None, model: Any, spot: Spot) -> str | None:

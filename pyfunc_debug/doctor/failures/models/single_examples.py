@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, fram
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, of_keras, shape_of, shape_of_data
 
-RULE = "structure"
+RULE = "unbatched"
 _SHAPE = re.compile(r"Expected shape \(([^)]*)\), but input has incompatible shape \(([^)]*)\)")
 _RANK = re.compile(r"expected (?:min_)?ndim=(\d+), found ndim=(\d+)\. Full shape received: \(([^)]*)\)")
 _GUESSES = ("predict", "predict_on_batch", "")
