@@ -101,7 +101,6 @@ from pyfunc_debug.doctor.rules import (
 
 MODULES: tuple[Rule, ...] = (
     died,
-    fixed_variables,
     forked,
     aliasing,
     apart_draws,
@@ -137,6 +136,7 @@ MODULES: tuple[Rule, ...] = (
     epochs,
     errors,
     failed_programs,
+    fixed_variables,
     keras_state,
     label_weights,
     lambda_weights,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import calls, extends_keras, is_keras_class, lookup
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.program.frames import is_installed
 
@@ -27,7 +27,6 @@ _STEPS = ("train_step", "test_step", "predict_step")
 _FLAGS = {"training": "None", "mask": "None"}
 _FARTHEST = 12
 """Lines between two places that one paste changes."""
-_KERAS = ("keras", "tf_keras")
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -101,17 +100,13 @@ def _classes(situation: Situation, name: str) -> Iterator[type]:
     seen: set[type] = set()
     for value in held:
         for kind in (value if isinstance(value, type) else type(value)).__mro__:
-            if kind not in seen and kind.__name__ == name and not _of_keras(kind) and any(map(_of_keras, kind.__mro__)):
+            if kind not in seen and kind.__name__ == name and extends_keras(kind):
                 seen.add(kind)
                 yield kind
 
 
-def _of_keras(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in _KERAS
-
-
 def _bases(kind: type) -> set[str]:
-    return {one.__name__ for one in kind.__mro__ if _of_keras(one)}
+    return {one.__name__ for one in kind.__mro__ if is_keras_class(one)}
 
 
 def _definition(situation: Situation, kind: type, name: str) -> tuple[str, Source, ast.FunctionDef] | None:
@@ -154,7 +149,9 @@ def _line(source: Source, file: str, method: ast.FunctionDef, old: str, new: str
 
 def _of_base(kind: type, method: ast.FunctionDef) -> dict[str, str | None]:
     """Parameters of Keras' own method, without `self`, with their defaults as text; None for those without one."""
-    theirs = next((vars(one)[method.name] for one in kind.__mro__ if _of_keras(one) and method.name in vars(one)), None)
+    theirs = next(
+        (vars(one)[method.name] for one in kind.__mro__ if is_keras_class(one) and method.name in vars(one)), None
+    )
     try:
         named = list(inspect.signature(inspect.unwrap(theirs)).parameters.values()) if theirs is not None else []
     except (TypeError, ValueError):
@@ -311,4 +308,4 @@ def _called(spot: Spot, asked: ast.Call) -> type | None:
     made = isinstance(asked.func, ast.Call)
     found = lookup(asked.func.func if isinstance(asked.func, ast.Call) else asked.func, spot)
     kind = found if made and isinstance(found, type) else type(found)
-    return kind if not _of_keras(kind) and any(map(_of_keras, kind.__mro__)) else None
+    return kind if extends_keras(kind) else None

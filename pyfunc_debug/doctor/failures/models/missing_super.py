@@ -10,11 +10,10 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters, read
-from pyfunc_debug.doctor.failures.reading.symbols import calls
+from pyfunc_debug.doctor.failures.reading.symbols import calls, extends_keras, is_keras_class
 from pyfunc_debug.program.frames import is_installed, is_user
 
 RULE = "missing-attribute"
-_KERAS = ("keras", "tf_keras")
 _FORGOT = "super().__init__()"
 _PASSED = ("name", "dtype", "trainable")
 """Parameters of a class of the user's that Keras' `__init__` takes, too."""
@@ -41,24 +40,14 @@ def _objects(situation: Situation) -> Iterator[Any]:
         for frame in reversed(frames(error.__traceback__))
     ]  # fmt: skip
     for one in [owner, *held]:
-        if _is_keras(one) and (_FORGOT in situation.message or (by_keras and one is owner)):
+        if extends_keras(type(one)) and (_FORGOT in situation.message or (by_keras and one is owner)):
             yield one
-
-
-def _is_keras(value: object) -> bool:
-    """Whether it is an object of a class of the user's that is one of Keras'."""
-    kinds = type(value).__mro__
-    return not _of_keras(kinds[0]) and any(map(_of_keras, kinds))
-
-
-def _of_keras(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in _KERAS
 
 
 def _without_call(owner: object) -> tuple[str, Source, ast.FunctionDef] | None:
     """The user's `__init__` at which the chain of calls ends, and its file."""
     for kind in type(owner).__mro__:
-        if _of_keras(kind):
+        if is_keras_class(kind):
             return None
         made = vars(kind).get("__init__")
         if made is None:
@@ -78,7 +67,7 @@ def _without_call(owner: object) -> tuple[str, Source, ast.FunctionDef] | None:
             return None
         if not any(_is_call(one) for one in calls(found[0])):
             return file, source, found[0]
-        if any(_is_late(one, found[0]) for one in calls(found[0])) and _of_keras(_next(owner, kind)):
+        if any(_is_late(one, found[0]) for one in calls(found[0])) and is_keras_class(_next(owner, kind)):
             return file, source, found[0]
     return None
 

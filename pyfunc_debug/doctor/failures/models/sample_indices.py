@@ -43,5 +43,7 @@ def explain(situation: Situation) -> Explanation | None:
             f"`{source.text(at)}` of {function.name} is row {said[1]} of the batch, and this batch has no such row. "
             "Keras gives batches: the first axis is the rows."
         )
-        return Explanation(RULE, spot.file, at.lineno, cause, edit, "" if edit else "Index the second axis: [:, 2].")
+        return Explanation(
+            RULE, spot.file, at.lineno, cause, edit, "" if edit else f"Index the second axis: [:, {said[1]}]."
+        )
     return None

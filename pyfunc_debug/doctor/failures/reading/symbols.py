@@ -109,6 +109,16 @@ def of_keras(kind: type, name: str) -> bool:
     return any(one.__name__ == name and one.__module__.startswith("keras.") for one in kind.__mro__)
 
 
+def is_keras_class(kind: type) -> bool:
+    """Whether a class is Keras' own."""
+    return kind.__module__.partition(".")[0] in ("keras", "tf_keras")
+
+
+def extends_keras(kind: type) -> bool:
+    """Whether a class is the user's, of Keras' kind."""
+    return not is_keras_class(kind) and any(map(is_keras_class, kind.__mro__))
+
+
 def is_keras_variable(value: object) -> bool:
     """Whether a value is a variable of Keras 3."""
     return of_keras(type(value), "Variable")
