@@ -136,6 +136,7 @@ from pyfunc_debug.doctor.failures.models import (
     older_api,
     older_imports,
     older_methods,
+    output_labels,
     predictions,
     row_numbers,
     sample_indices,
@@ -302,6 +303,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     loss_arguments.explain,
     keras_names.explain,
     keras_structures.explain,
+    output_labels.explain,
     item_writes.added,
     landed.at_last,
 )

@@ -25,7 +25,7 @@ _LEARNS = ("fit", "evaluate")
 
 
 @dataclass(frozen=True)
-class _Given:
+class Given:
     """A call of `fit`, `evaluate` or `predict`: what it gives to which model."""
 
     spot: Spot
@@ -56,8 +56,8 @@ class _Given:
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a model has other inputs or outputs than its data."""
-    for spot, call in failed_fits(situation) if _of_keras(situation.inner) else ():
-        given = _given(spot, call)
+    for spot, call in failed_fits(situation) if through_keras(situation.inner) else ():
+        given = given_to(spot, call)
         found = None
         if given is not None and is_dataset(lookup(given.x, spot)):
             found = _of_dataset(given, lookup(given.x, spot).element_spec)
@@ -68,12 +68,12 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
-def _of_keras(error: BaseException) -> bool:
+def through_keras(error: BaseException) -> bool:
     """Whether an exception came through a file of Keras'."""
     return any("keras" in one.f_code.co_filename for one in frames(error.__traceback__))
 
 
-def _given(spot: Spot, call: ast.Call) -> _Given | None:
+def given_to(spot: Spot, call: ast.Call) -> Given | None:
     model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
     x, y = argument(call, 0, "x"), argument(call, 1, "y")
     try:
@@ -82,22 +82,24 @@ def _given(spot: Spot, call: ast.Call) -> _Given | None:
     except (AttributeError, TypeError, ValueError):  # a subclassed one, or one that is not built
         return None
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return _Given(spot, call, model, x, y if method in _LEARNS else None)
+    return Given(spot, call, model, x, y if method in _LEARNS else None)
 
 
 # -- datasets
 
 
-def _of_dataset(given: _Given, spec: Any) -> Explanation | None:
+def _of_dataset(given: Given, spec: Any) -> Explanation | None:
     if isinstance(spec, dict):
         return _in_one_dict(given, spec)
-    if isinstance(spec, tuple) and 2 < len(spec) == given.inputs + given.outputs:
+    if isinstance(spec, tuple) and 2 < len(spec) == given.inputs + given.outputs and given.method in _LEARNS:
         return _flat(given, spec)
+    if given.method not in _LEARNS:
+        return _inputs_alone(given, spec)
     if isinstance(spec, tuple) and len(spec) == given.inputs > 1 == given.outputs and all(map(_is_pair, spec)):
         text = given.text(given.x)
         cause = f"Each part of {text} is a pair (inputs, labels) of its own: Keras takes one pair, ((x1, x2, ...), y)."
         whole = ".map(lambda *rows: (tuple(row[0] for row in rows), rows[0][1]))"
-        return given.told(cause, {one: f"{given.text(one)}{whole}" for one in (given.x, *_validation(given, spec))})
+        return given.told(cause, {one: f"{given.text(one)}{whole}" for one in (given.x, *validation(given, spec))})
     if not isinstance(spec, tuple):
         return _unlabelled(given, given.x, spec)
     if len(spec) > 1 and given.outputs > 1 and shape_of(spec[1]) is not None:
@@ -109,7 +111,7 @@ def _is_pair(spec: Any) -> bool:
     return isinstance(spec, tuple) and len(spec) == 2
 
 
-def _flat(given: _Given, spec: tuple[Any, ...]) -> Explanation | None:
+def _flat(given: Given, spec: tuple[Any, ...]) -> Explanation | None:
     """`(x, y1, y2)` for one input and two outputs: Keras takes the third part for weights of the rows."""
     if any(shape_of(one) is None for one in spec):
         return None
@@ -120,11 +122,25 @@ def _flat(given: _Given, spec: tuple[Any, ...]) -> Explanation | None:
         f"and {_count(given.outputs, 'output')}. Keras takes (inputs, outputs): of several, each is a tuple; a "
         "third part is the weights of the rows."
     )
-    pieces = {one: f"{given.text(one)}.map({whole})" for one in (given.x, *_validation(given, spec))}
+    pieces = {one: f"{given.text(one)}.map({whole})" for one in (given.x, *validation(given, spec))}
     return given.told(cause, pieces)
 
 
-def _validation(given: _Given, spec: Any) -> list[ast.expr]:
+def _inputs_alone(given: Given, spec: Any) -> Explanation | None:
+    """`predict` of a dataset with the inputs in a row, with or without the labels behind them."""
+    behind = len(spec) - given.inputs if isinstance(spec, tuple) else -1
+    if given.inputs < 2 or behind not in (0, given.outputs) or any(shape_of(one) is None for one in spec):
+        return None
+    names = [*_names("x", given.inputs), *("_" for _ in range(behind > 0))]
+    text, listed = given.text(given.x), ", ".join(names if behind < 2 else [*names[:-1], "*_"])
+    cause = (
+        f"{text} gives {len(spec)} parts in a row: of these, predict takes the first for the inputs. The model's "
+        f"{given.inputs} inputs are one tuple in it."
+    )
+    return given.told(cause, {given.x: f"{text}.map(lambda {listed}: (({', '.join(names[: given.inputs])}),))"})
+
+
+def validation(given: Given, spec: Any) -> list[ast.expr]:
     """The dataset to validate with, if its elements are made in the same way."""
     node = next((one.value for one in given.call.keywords if one.arg == "validation_data"), None)
     value: Any = lookup(node, given.spot) if node is not None else None
@@ -139,7 +155,7 @@ def _outline(spec: Any) -> Any:
     return [_outline(one) for one in spec] if isinstance(spec, (tuple, list)) else None
 
 
-def _in_one_dict(given: _Given, spec: dict[str, Any]) -> Explanation | None:
+def _in_one_dict(given: Given, spec: dict[str, Any]) -> Explanation | None:
     """`{"x": ..., "label": ...}`: Keras takes a dict for inputs alone."""
     named = [one for one in spec if str(one).lower() in _LABELS]
     others = [one for one in spec if one not in named]
@@ -157,10 +173,10 @@ def _in_one_dict(given: _Given, spec: dict[str, Any]) -> Explanation | None:
         "It wants (inputs, labels)."
     )
     whole = f".map(lambda row: ({inputs}, row[{named[0]!r}]))"
-    return given.told(cause, {one: f"{given.text(one)}{whole}" for one in (given.x, *_validation(given, spec))})
+    return given.told(cause, {one: f"{given.text(one)}{whole}" for one in (given.x, *validation(given, spec))})
 
 
-def _one_of_labels(given: _Given, spec: tuple[Any, ...]) -> Explanation | None:
+def _one_of_labels(given: Given, spec: tuple[Any, ...]) -> Explanation | None:
     """One tensor of labels for several outputs."""
     count, label, shape = given.outputs, spec[1], shape_of(spec[1]) or ()
     listed = _yields_list(given, count)
@@ -168,13 +184,13 @@ def _one_of_labels(given: _Given, spec: tuple[Any, ...]) -> Explanation | None:
         return None
     first = listed or (shape[0] == count and shape[-1] != count)
     each = [f"y[{one}]" if first else f"y[..., {one}]" for one in range(count)]
-    cause = f"{_outputs(given)}, and the labels of {given.text(given.x)} are one tensor, {described(label)}"
+    cause = f"{outputs_of(given)}, and the labels of {given.text(given.x)} are one tensor, {described(label)}"
     cause += ": tf.data makes one of a list. Keras takes a tuple." if listed else ". Keras takes a tuple, one for each."
     whole = f".map(lambda x, y: (x, ({', '.join(each)})))"
-    return given.told(cause, {one: f"{given.text(one)}{whole}" for one in (given.x, *_validation(given, spec))})
+    return given.told(cause, {one: f"{given.text(one)}{whole}" for one in (given.x, *validation(given, spec))})
 
 
-def _yields_list(given: _Given, count: int) -> bool:
+def _yields_list(given: Given, count: int) -> bool:
     """Whether a generator of the file yields its labels as a list of this length."""
     yields = [
         one.value for one in ast.walk(given.spot.source.tree)
@@ -184,7 +200,7 @@ def _yields_list(given: _Given, count: int) -> bool:
     return bool(lists) and len(lists) == len(yields) and all(len(one.elts) == count for one in lists)
 
 
-def _unlabelled(given: _Given, node: ast.expr, spec: Any) -> Explanation | None:
+def _unlabelled(given: Given, node: ast.expr, spec: Any) -> Explanation | None:
     """Inputs without labels, to learn from."""
     shape = shape_of(spec)
     if given.method not in _LEARNS or given.outputs > 1 or given.inputs > 1 or not shape or given.y is not None:
@@ -204,14 +220,17 @@ def _unlabelled(given: _Given, node: ast.expr, spec: Any) -> Explanation | None:
 # -- arrays
 
 
-def _of_arrays(given: _Given) -> Explanation | None:
+def _of_arrays(given: Given) -> Explanation | None:
     x, y = shape_of(lookup(given.x, given.spot)), None
     if given.y is not None:
         y = shape_of(lookup(given.y, given.spot))
         if given.outputs > 1 and y is not None:
-            return _one_array(given, given.y, y, f"{_outputs(given)}, and the labels are", given.outputs)
+            return _one_array(given, given.y, y, f"{outputs_of(given)}, and the labels are", given.outputs)
     elif x is not None and given.method in _LEARNS:
         return _unlabelled(given, given.x, lookup(given.x, given.spot))
+    side = argument(given.call, 1, "batch_size") if given.method == "predict" else None
+    if side is not None and x is not None and shape_of(lookup(side, given.spot)):
+        return _beside(given, side)
     if given.inputs > 1 and x is None:
         x = _stacked(given)
     if given.inputs > 1 and x is not None:
@@ -220,8 +239,19 @@ def _of_arrays(given: _Given) -> Explanation | None:
     return None
 
 
+def _beside(given: Given, side: ast.expr) -> Explanation | None:
+    """`predict(a, b)`."""
+    text = given.text
+    if given.inputs < 2 or any(not isinstance(one, ast.Name) for one in given.call.args):
+        return None
+    cause = f"predict takes {text(side)} for batch_size, its second argument. Several inputs are one list."
+    rest = [f"{one.arg}={text(one.value)}" if one.arg else f"**{text(one.value)}" for one in given.call.keywords]
+    listed = ", ".join([f"[{', '.join(map(text, given.call.args))}]", *rest])
+    return given.told(cause, {given.call: f"{text(given.call.func)}({listed})"})
+
+
 def _one_array(
-    given: _Given, node: ast.expr, shape: tuple[int | None, ...], which: str, count: int
+    given: Given, node: ast.expr, shape: tuple[int | None, ...], which: str, count: int
 ) -> Explanation | None:
     """One array where there is one for each input or output."""
     if count not in (shape[:1] + shape[-1:]):
@@ -238,7 +268,7 @@ def _one_array(
     return given.told(cause, {node: text})
 
 
-def _stacked(given: _Given) -> tuple[int | None, ...] | None:
+def _stacked(given: Given) -> tuple[int | None, ...] | None:
     """The shape of `np.array([x1, x2])`, as far as it is known."""
     node = given.x
     if not isinstance(node, ast.Call) or dotted(node.func).rpartition(".")[2] not in _STACKS or not node.args:
@@ -249,7 +279,7 @@ def _stacked(given: _Given) -> tuple[int | None, ...] | None:
     return (len(parts), *shape) if shape is not None and len(parts) == given.inputs else None
 
 
-def _outputs(given: _Given) -> str:
+def outputs_of(given: Given) -> str:
     return f"The model has {given.outputs} outputs ({short(', '.join(given.model.output_names), 40)})"
 
 
