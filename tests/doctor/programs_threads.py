@@ -2477,3 +2477,41 @@ def a_metric_that_is_read_once():
         for x in ds:
             mean.update_state(x)
     float(mean.result())
+
+
+@near("trace-only")
+def an_environment_that_a_decorated_body_steps():
+    class Env:
+        def __init__(self):
+            self.rng = np.random.RandomState(0)
+
+        def step(self, action):
+            self.state = np.float32(action + self.rng.normal())
+            return self.state
+
+    env = Env()
+
+    @tf.numpy_function(Tout=tf.float32)
+    def env_step(action):
+        return env.step(action)
+
+    @tf.function
+    def train_step(action):
+        return env_step(action) + 1.0
+
+    for _ in range(4):
+        train_step(tf.constant(1.0))
+
+
+@near("trace-only")
+def a_decorated_body_that_draws():
+    @tf.py_function(Tout=tf.float32)
+    def noisy(x):
+        return x + np.random.normal()
+
+    @tf.function
+    def step(x):
+        return noisy(x) * 2.0
+
+    for _ in range(4):
+        step(tf.constant(1.0))
