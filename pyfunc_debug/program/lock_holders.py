@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -76,11 +77,17 @@ def thread_name(ident: int) -> str:
 def value(frame: FrameType, names: Sequence[str]) -> Any:
     """The object that a dotted name of the running line means; attributes are read without running properties.
 
+    Variables of a function are read only for a name of one: until Python 3.13, what was read once stays alive with the
+    frame, also what the program deletes.
+
     Raises:
       KeyError, TypeError: there is none.
     """
     first, *rest = names
-    names_of = next((one for one in (frame.f_locals, frame.f_globals) if first in one), frame.f_builtins)
+    code = frame.f_code
+    variables = (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+    own = {} if code.co_flags & inspect.CO_OPTIMIZED and first not in variables else frame.f_locals
+    names_of = next((one for one in (own, frame.f_globals) if first in one), frame.f_builtins)
     found: Any = names_of[first]
     for attribute in rest:
         found = vars(found)[attribute]

@@ -12,7 +12,7 @@ from typing import Any
 from pyfunc_debug.places import source_line
 from pyfunc_debug.program.children import REPLACED, Ended, ended, named
 from pyfunc_debug.program.forks import Forks
-from pyfunc_debug.program.waiting import FOR_PROCESSES, Waiting, waiting
+from pyfunc_debug.program.waiting import FOR_PROCESSES, Waiting, place_of, waiting
 from pyfunc_debug.recorder.ticket import Ticket
 
 _FRAMES = 4
@@ -102,11 +102,14 @@ class MainWait:
         main = threading.main_thread().ident
         if self._told or main is None or "multiprocessing.process" not in sys.modules:
             return None
-        state, now = waiting(main), time.monotonic_ns()
-        if state is None or state.what not in FOR_PROCESSES or not state.stack or state.at != self._at:
-            self._at, self._since_ns = None if state is None else state.at, now
+        at, now = place_of(main), time.monotonic_ns()
+        if at is None or at != self._at:
+            self._at, self._since_ns = at, now
             return None
         if now - self._since_ns <= self._after_ns or any(one.ident == main for one in list(calls.values())):
+            return None
+        state = waiting(main)
+        if state is None or state.at != at or state.what not in FOR_PROCESSES or not state.stack:
             return None
         gone, alive = ended_for(forks, main, state)
         if not gone:
