@@ -114,8 +114,9 @@ def test_run_eagerly_is_not_offered_for_numpy_behind_a_layer_that_is_trained(bef
     ("source", "expected"), [pytest.param(*both, id=name, marks=more) for name, both, more in shared(programs())]
 )
 def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_program(
-    source, expected, tmp_path, request
+    source, expected, tmp_path, request, monkeypatch
 ):
+    monkeypatch.chdir(tmp_path)  # some write files
     name = request.node.callspec.id
     chain, loss = "-chain_" in name, name.startswith("losses-")
     path = tmp_path / "program.py"

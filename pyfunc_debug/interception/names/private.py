@@ -314,6 +314,11 @@ def keras_compiled(model: Any) -> bool:
     return getattr(model, "_jit_compile", None) is True
 
 
+def optimized(optimizer: Any) -> list[Any]:
+    """The variables that an optimizer of Keras 3 was made for; none where that is not known."""
+    return list(getattr(optimizer, "_trainable_variables", None) or ())
+
+
 def parallel_calls(dataset: Any) -> Any:
     """num_parallel_calls of a transformation, perhaps as a tensor; None where it has no such setting."""
     return getattr(dataset, "_num_parallel_calls", None)
