@@ -314,6 +314,17 @@ def keras_compiled(model: Any) -> bool:
     return getattr(model, "_jit_compile", None) is True
 
 
+def keras_weighted(layer: Any) -> bool:
+    """Whether a layer of Keras' holds weights that are trained, or other layers. Runs no property of it."""
+    state = vars(layer)
+    return bool(keras_layers(layer)) or any(state.get(one) for one in ("_trainable_variables", "_trainable_weights"))
+
+
+def keras_layers(model: Any) -> Any:
+    """The layers of a model or layer of Keras', as a list; None where that is not known. Runs no property of it."""
+    return vars(model).get("_layers")
+
+
 def optimized(optimizer: Any) -> list[Any]:
     """The variables that an optimizer of Keras 3 was made for; none where that is not known."""
     return list(getattr(optimizer, "_trainable_variables", None) or ())

@@ -9,6 +9,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, indent_of
 from pyfunc_debug.doctor.failures.reading.symbols import of_keras
+from pyfunc_debug.interception.names.private import keras_layers
 
 RULE = "older-api"
 _SHAPES = {"output_shape": "output.shape", "input_shape": "input.shape"}
@@ -116,7 +117,7 @@ def _of_model(spot: Spot, statement: ast.stmt, of: ast.Attribute, model: Any) ->
 
 def _units(model: Any) -> int | None:
     """How many numbers the last layer of a Sequential model gives; None where that is not known."""
-    layers = vars(model).get("_layers")
+    layers = keras_layers(model)
     units = vars(layers[-1]).get("units") if isinstance(layers, list) and layers else None
     return units if type(units) is int and of_keras(type(model), "Sequential") else None
 

@@ -42,6 +42,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     symbolic_parts,
 )
 from pyfunc_debug.doctor.failures.reading.value_uses import needs_values, symbolic_names
+from pyfunc_debug.interception.names.private import keras_weighted
 
 _NEEDS = re.compile(
     r"symbolic|[Ee]ager execution|EagerTensor|Graph execution|SymbolicTensor|KerasTensor|'(?:Resource)?Variable'"
@@ -55,6 +56,7 @@ _BEFORE = (
     "The layers before need a gradient, and NumPy and Python give none, in a py_function neither: write it with "
     "TensorFlow's ops."
 )
+
 _OWN = "in_python"
 _ARRAYS = {
     "astype",
@@ -248,9 +250,7 @@ def _layer(spot: Spot) -> Edit | None:
     kinds, inputs = _kinds(spot), parameters(function)
     if "Layer" not in kinds or "Model" in kinds or not inputs or function.args.vararg or function.args.kwarg:
         return None
-    state = vars(layer)
-    weights = ("_trainable_variables", "_trainable_weights", "_layers")
-    if any(state.get(one) for one in weights) or hasattr(type(layer), _OWN):
+    if keras_weighted(layer) or hasattr(type(layer), _OWN):
         return None
     tensors = [name for name in inputs if is_symbolic(spot.value(name))]
     if _writes_into(function, tensors):
