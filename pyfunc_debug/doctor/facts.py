@@ -61,6 +61,11 @@ class Facts:
         """The recording's `meta` table."""
         return self.reader.meta
 
+    @property
+    def has_keras_3(self) -> bool:
+        """Whether the program had Keras 3; False where that is not known."""
+        return str((self.meta.get("versions") or {}).get("keras", "")).startswith("3")
+
     @cached_property
     def wall_ns(self) -> int | None:
         """How long was recorded; None before the end."""

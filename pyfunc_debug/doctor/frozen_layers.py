@@ -231,7 +231,7 @@ def frozen_before_training(facts: Facts, file: str) -> Iterator[Finding]:
       facts: The recording.
       file: A file of the user's, whose model was trained.
     """
-    if not str((facts.meta.get("versions") or {}).get("keras", "")).startswith("3"):
+    if not facts.has_keras_3:
         return
     own, told = pastes.source(facts, file), set[str]()
     frozen = {ast.unparse(one.targets[0]): one for one in _sets_trainable(own.tree)

@@ -47,9 +47,7 @@ def _is_keras(base: ast.expr, named: dict[str, str]) -> bool:
 def _asks_for_all(facts: Facts, file: str) -> bool:
     """Whether an own loop trains what Keras 3 lists as a model's variables."""
     texts = facts.code(file)
-    if not str((facts.meta.get("versions") or {}).get("keras", "")).startswith("3") or any(
-        one in text for text in texts for one in _LEGACY
-    ):
+    if not facts.has_keras_3 or any(one in text for text in texts for one in _LEGACY):
         return False
     return any(
         ast.unparse(part).endswith(TRAINABLE) for one in pastes.walk(facts.tree(file), ast.Call)
