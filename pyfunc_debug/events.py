@@ -231,6 +231,7 @@ class Notice(str, Enum):
     SORTED_SPLIT = "sorted-split"
     PREDICTED_COLUMN = "predicted-column"
     LABEL_WEIGHTS = "label-weights"
+    MISSED_WEIGHTS = "missed-weights"
     HANG = "hang"
     FORKED = "forked"
     HANG_TROUBLE = "hang-trouble"

@@ -14,6 +14,8 @@ from pyfunc_debug.program.frames import own_frame
 _LARGEST = 20_000_000
 _LOOKS = 3
 """How often one line is looked at."""
+_MOST = 100
+"""So much of classes is noted."""
 
 
 class Arrays:
@@ -77,10 +79,11 @@ class Arrays:
             )  # fmt: skip
 
     def _labels(self, _: Any, args: tuple[Any, ...]) -> None:
-        """Notices labels of several classes a row."""
+        """Notices labels of several classes a row, and weights of classes that are none."""
         import numpy as np
 
         labels, weights = args[:2]
+        self._missed(labels, weights)
         if not isinstance(labels, np.ndarray) or labels.ndim != 2 or labels.shape[1] < 2 or labels.size > _LARGEST:
             return
         if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
@@ -92,6 +95,28 @@ class Arrays:
                 Notice.LABEL_WEIGHTS, None, None, file=user.f_code.co_filename, line=user.f_lineno, rows=len(labels),
                 columns=int(labels.shape[1]), several=int((ones > 1).sum()), none=int((ones == 0).sum()),
                 classes=sorted(int(one) for one in weights), sources=[user.f_code.co_filename],
+            )  # fmt: skip
+
+    def _missed(self, labels: Any, weights: dict[Any, Any]) -> None:
+        """Notices that some labels have no weight while weights are for no label."""
+        import numpy as np
+
+        if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "biuf" or not 0 < labels.size <= _LARGEST:
+            return
+        if labels.ndim > 1:  # as Keras reads them
+            labels = labels.argmax(axis=-1) if labels.shape[-1] != 1 else labels[..., 0]
+        found, counts = np.unique(np.round(labels).astype("int64"), return_counts=True)
+        rows = dict(zip(found.tolist(), counts.tolist()))
+        missed = [one for one in rows if one not in weights]
+        unused = [one for one in weights if one not in rows]
+        user = self._user() if missed and unused else None
+        if user is not None:
+            self._observer.notice(
+                Notice.MISSED_WEIGHTS, None, None, file=user.f_code.co_filename, line=user.f_lineno,
+                rows=labels.shape[0], missed=missed[:_MOST], missed_rows=sum(rows[one] for one in missed),
+                labels=list(rows)[:_MOST],
+                unused=[one if type(one) is str else int(one) for one in unused[:_MOST]],
+                sources=[user.f_code.co_filename],
             )  # fmt: skip
 
 

@@ -206,3 +206,56 @@ def an_lr_of_a_schedule_of_ones_own():
     model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
     model.compile(keras.optimizers.SGD(Schedule(0.1)), "mse")
     model.fit(x, y, verbose=0)
+
+
+# -- missed-weight: tf#98283 ------------------------------------------------------------------------------------------
+
+
+@triggers("missed-weight", says="weights for 3, which no row has for its label, and none for 0: 3 of 9", pastes=True)
+def weights_that_count_classes_from_one():
+    x, y = np.ones((9, 3), "float32"), np.array([0, 1, 2] * 3)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(3, activation="softmax")])
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(x, y, class_weight={1: 1.0, 2: 2.0, 3: 3.0}, verbose=0)
+
+
+@triggers("missed-weight", says="weights for '0', '1', which no row has", pastes=True)
+def weights_by_texts():
+    x, y = np.ones((8, 3), "float32"), np.array([[0], [1]] * 4)
+    weights = {str(one): 1.0 + one for one in range(2)}
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("sgd", "binary_crossentropy")
+    model.fit(x, y, class_weight=weights, verbose=0)
+
+
+@triggers("missed-weight", says="none for 3: 3 of 9 rows", pastes=True)
+def weights_by_number_for_labels_from_one():
+    x, y = np.ones((9, 3), "float32"), np.array([1, 2, 3] * 3)
+    balanced = np.array([0.5, 1.0, 2.0])
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(4, activation="softmax")])
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(x, y, class_weight=dict(enumerate(balanced)), verbose=0)
+
+
+@near("missed-weight")
+def a_weight_for_each_class():
+    x, y = np.ones((9, 3), "float32"), np.array([0, 1, 2] * 3)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(3, activation="softmax")])
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(x, y, class_weight={0: 1.0, 1: 2.0, 2: 3.0}, verbose=0)
+
+
+@near("missed-weight")
+def a_weight_for_the_rare_class_alone():
+    x, y = np.ones((8, 3), "float32"), np.array([0, 0, 0, 1] * 2)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("sgd", "binary_crossentropy")
+    model.fit(x, y, class_weight={1: 5.0}, verbose=0)
+
+
+@near("missed-weight")
+def a_weight_for_a_class_that_this_part_of_the_data_lacks():
+    x, y = np.ones((8, 3), "float32"), np.eye(3)[[0, 1] * 4]
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(3, activation="softmax")])
+    model.compile("sgd", "categorical_crossentropy")
+    model.fit(x, y, class_weight={0: 1.0, 1: 2.0, 2: 3.0}, verbose=0)
