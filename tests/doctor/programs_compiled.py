@@ -259,3 +259,128 @@ def a_weight_for_a_class_that_this_part_of_the_data_lacks():
     model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(3, activation="softmax")])
     model.compile("sgd", "categorical_crossentropy")
     model.fit(x, y, class_weight={0: 1.0, 1: 2.0, 2: 3.0}, verbose=0)
+
+
+# -- last-batch: tfx#2861 ---------------------------------------------------------------------------------------------
+
+
+@triggers("last-batch", says="RMSE.update_state puts each batch's number", pastes=True)
+def a_metric_that_keeps_the_last_batch():
+    class RMSE(keras.metrics.Metric):
+        def __init__(self, name="rmse", **kwargs):
+            super().__init__(name=name, **kwargs)
+            self.value = self.add_weight(name="value", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.value.assign(tf.sqrt(tf.reduce_mean(tf.square(tf.cast(y_true, tf.float32) - y_pred))))
+
+        def result(self):
+            return self.value
+
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[RMSE()])
+    model.fit(x, y, batch_size=4, verbose=0)
+
+
+@triggers("last-batch", says="self.f1.assign", pastes=True)
+def a_metric_that_computes_its_number_first():
+    class F1(tf.keras.metrics.Metric):
+        def __init__(self):
+            super().__init__(name="f1")
+            self.f1 = self.add_weight(name="f1", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            hits = tf.reduce_sum(y_true * tf.round(y_pred))
+            f1 = 2.0 * hits / (tf.reduce_sum(y_true) + tf.reduce_sum(tf.round(y_pred)) + 1e-7)
+            self.f1.assign(f1)
+
+        def result(self):
+            return self.f1
+
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    model = tf.keras.Sequential([tf.keras.layers.Input((3,)), tf.keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("sgd", "binary_crossentropy", metrics=[F1()])
+    model.fit(x, y, batch_size=4, verbose=0)
+
+
+@triggers("last-batch", says="is that of the last batch", pastes=True)
+def a_metric_with_a_reset_of_its_own():
+    class Bias(keras.metrics.Metric):
+        def __init__(self):
+            super().__init__(name="bias")
+            self.bias = self.add_weight(name="bias", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.bias.assign(keras.ops.mean(y_pred) - keras.ops.mean(y_true))
+
+        def result(self):
+            return self.bias
+
+        def reset_state(self):
+            self.bias.assign(0.0)
+
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Bias()])
+    model.fit(x, y, batch_size=4, verbose=0)
+
+
+@near("last-batch")
+def a_metric_that_adds():
+    class Total(keras.metrics.Metric):
+        def __init__(self):
+            super().__init__(name="total")
+            self.total = self.add_weight(name="total", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.total.assign(self.total + keras.ops.sum(y_pred))
+
+        def result(self):
+            return self.total
+
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Total()])
+    model.fit(x, y, batch_size=4, verbose=0)
+
+
+@near("last-batch")
+def a_metric_with_a_number_of_rows():
+    class Mean(keras.metrics.Metric):
+        def __init__(self):
+            super().__init__(name="mean")
+            self.total = self.add_weight(name="total", initializer="zeros")
+            self.rows = self.add_weight(name="rows", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.total.assign_add(keras.ops.sum(y_pred))
+            self.rows.assign_add(keras.ops.cast(keras.ops.shape(y_pred)[0], "float32"))
+
+        def result(self):
+            return self.total / self.rows
+
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Mean()])
+    model.fit(x, y, batch_size=4, verbose=0)
+
+
+@near("last-batch")
+def a_metric_of_the_largest():
+    class Largest(keras.metrics.Metric):
+        def __init__(self):
+            super().__init__(name="largest")
+            self.most = self.add_weight(name="most", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            most = keras.ops.maximum(self.most, keras.ops.max(y_pred))
+            self.most.assign(most)
+
+        def result(self):
+            return self.most
+
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Largest()])
+    model.fit(x, y, batch_size=4, verbose=0)

@@ -1,4 +1,4 @@
-"""`class_weight` with keys that are no label: those rows have no weight, in silence, and count 1."""
+"""`class_weight` with other keys than the labels: those rows have none, in silence, and count 1."""
 
 from __future__ import annotations
 
