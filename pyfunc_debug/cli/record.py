@@ -109,6 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         ending.interrupted = isinstance(error, KeyboardInterrupt)
         report(error, program)
         ending.explained = recording.explain_failure(error) or recording.explained
+        ending.failed = type(error).__name__ if isinstance(error, Exception) else ""
         return 1
     finally:
         for one in breaks:
@@ -191,6 +192,7 @@ class _Ending:
         self.older = older  # what was there already under the program's name
         self.interrupted = False
         self.explained: Finding | None = None  # said under the traceback already
+        self.failed = ""  # by which exception the program ended
         self.process = os.getpid()
 
     def finish(self) -> None:
@@ -226,12 +228,15 @@ class _Ending:
             ledger, found = self.recording.ledger(), self.recording.findings(front="shell")
             findings = [one for one in found if one != self.explained]
             failed = self.explained is not None or any(one.severity == "error" for one in findings)
+            unknown = self.failed if not failed else ""  # to say that no body ran would sound as if all were well
             if failed and not ledger.ran:  # there are no numbers to show: what is left to say is why it failed
                 text = "\n".join(f"pyfunc-debug: {line}" for line in ledger.short)
             else:
                 from pyfunc_debug.analysis.tables import ledger_text
 
-                text = ledger_text(ledger, width, color, explained=bool(found), short=True)
+                text = ledger_text(ledger, width, color, explained=bool(found or unknown), short=True)
+            if unknown:
+                text = f"{text}\n\npyfunc-debug knows no cause for this {unknown}.".lstrip("\n")
             if text:
                 print(f"\n{text}", file=sys.stderr)
             _print_findings(findings, width, os.path.relpath(self.recording.path))
