@@ -140,6 +140,9 @@ def call_of(facts: Facts, node: Node) -> tuple[str, ast.Call] | None:
         if not calls and frame.function == "<lambda>":  # AutoGraph knows only the line on which a lambda begins
             begun = [one for one in walk(tree, ast.Lambda) if one.lineno == frame.line]
             calls = [part for one in begun for part in ast.walk(one) if isinstance(part, ast.Call) and makes_node(part)]
+        if not calls and tree is not None:
+            mapped = source(facts, frame.file).mapped
+            calls = [one for one, _ in mapped if one.lineno <= frame.line <= (one.end_lineno or 0)]
         if calls:
             return (frame.file, calls[0]) if len(calls) == 1 else None
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType
 
@@ -211,7 +211,7 @@ def _graph(node: ast.AST, known: dict[str, str], modules: tuple[str, ...]) -> bo
 
 def direct_call(
     site: tuple[str, int], body: str | None = None, cast: tuple[str, ...] = (), source: Source | None = None,
-    eager: bool = False,
+    eager: bool = False, also: Mapping[ast.expr, str] | None = None,
 ) -> Edit | None:  # fmt: skip
     """The line that calls py_function, with a plain call of the body in its place.
 
@@ -221,6 +221,7 @@ def direct_call(
       cast: Expressions of dtypes that the results are cast to, one a result; "" for a result that is left as it is.
       source: The file, if it is not to be read.
       eager: Whether no graph is around it, so that its inputs may be arrays or numbers, which the body gets as tensors.
+      also: Further expressions and their new texts.
 
     Returns:
       The edit; None where the call is not written as one.
@@ -248,7 +249,7 @@ def direct_call(
             text = f"[{tf}.cast(one, kind) for one, kind in zip({text}, [{', '.join(cast)}])]"
     if len(cast) <= 1 and isinstance(tout, (ast.List, ast.Tuple)) and len(tout.elts) == 1:
         text = f"[{text}]"
-    placed = source.replaced({call: text})
+    placed = source.replaced({call: text, **(also or {})}, bare=body is None)
     return edit_of(site[0], placed)
 
 

@@ -16,6 +16,7 @@ from pyfunc_debug import doctor
 from pyfunc_debug.records import Finding
 from tests.doctor import programs
 from tests.doctor import programs_compiled as programs_compiled
+from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_keras as programs_keras
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`

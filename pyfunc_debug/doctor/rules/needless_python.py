@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor import code, decorated, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
@@ -140,8 +140,11 @@ def graph_edits(facts: Facts, node: Node) -> list[Edit]:
         return []
     tf = dotted(call.func).rpartition(".")[0] or "tf"
     cast = tuple(f"{tf}.{one}" for one in node.tout) if is_cast(node, bool(pieces)) else ()
-    edits = [direct_call((file, call.lineno), None, cast, there)]
-    edits += pastes.each_replaced(facts, node.file, pieces) if pieces else []
+    if isinstance(call, decorated.Call):  # the decorator, above the body's lines, goes
+        edits = [direct_call((file, call.lineno), None, cast, there, also=pieces)]
+    else:
+        edits = [direct_call((file, call.lineno), None, cast, there)]
+        edits += pastes.each_replaced(facts, node.file, pieces) if pieces else []
     return [] if None in edits else [one for one in edits if one is not None]
 
 

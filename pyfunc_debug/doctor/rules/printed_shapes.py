@@ -45,6 +45,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         found = pastes.call_of(facts, node)
         if found is None or any(word in line for line in facts.source(found[0]) for word in _GIVES):
             continue
+        if found[1] in [one for one, _ in pastes.source(facts, found[0]).mapped]:  # `.map(body)` has no call to look at
+            continue
         shown = _shown(facts, *found)
         if shown is not None:
             yield _finding(facts, node, *found, *shown)

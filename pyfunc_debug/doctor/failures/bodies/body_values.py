@@ -9,15 +9,16 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.code import own_nodes
 from pyfunc_debug.doctor.failures.bodies.body_numbers import number
 from pyfunc_debug.doctor.failures.bodies.body_tensors import array_method, assigns, no_numpy
 from pyfunc_debug.doctor.failures.bodies.body_text import bytes_given, printed, takes_text, text_in_array
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
+from pyfunc_debug.doctor.failures.reading.symbols import alias
 
 _ARITY = re.compile(r"(\w+)\(\) (?:missing (\d+) required positional arguments?: (.*)|takes (.*) but (\d+) w)")
 _COMPOSITE = {"SparseTensor": "{tf}.sparse.to_dense({name})", "RaggedTensor": "{name}.to_tensor()"}
@@ -54,7 +55,7 @@ def _composite(situation: Situation, spot: Spot | None) -> Explanation | None:
     return Explanation(
         RULE, spot.file, spot.line,
         f"inp gives {node.called} a {kind}, and this line takes plain tensors. Its dense form is one.",
-        Edit(node.site[0], found[0], found[1], (found[2],)),
+        edit_of(node.site[0], found),
     )  # fmt: skip
 
 
@@ -69,7 +70,8 @@ def _array_wanted(situation: Situation) -> Explanation | None:
     names = parameters(function)
     if not isinstance(inp, (ast.List, ast.Tuple)) or len(names) != len(inp.elts) or isinstance(given, ast.Lambda):
         return None
-    if any(dotted(one.func).startswith("tf.") for one in calls(function)):  # it may need tensors, or a gradient
+    made = [one for one in own_nodes(function) if isinstance(one, ast.Call)]
+    if any(dotted(one.func).startswith("tf.") for one in made):  # it may need tensors, or a gradient
         return None
     dtypes = inputs_of(node, situation)
     texts = [f"{one}.numpy().decode()" if _is_string(dtypes.get(one)) else f"{one}.numpy()" for one in names]

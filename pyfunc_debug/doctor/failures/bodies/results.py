@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.reading.made_values import made_return, made_shape
 from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument
@@ -83,9 +83,14 @@ def _as_declared(
     new = [f"{tf}.cast({name}, {declared})" if own in cast else name for name, own in zip(given, returned)]
     changed = [(name, one) for name, one in zip(given, new) if one != name]
     line = f"{', '.join(name for name, _ in changed)} = {', '.join(one for _, one in changed)}"
-    lines = (*edit.lines, f"{indent_of(edit.lines[0])}{line}")
+    if edit.last < statement.lineno:  # a decorator's line
+        end = statement.end_lineno or statement.lineno
+        behind = Edit(spot.file, end + 1, end, (f"{' ' * statement.col_offset}{line}",))
+        lines = (edit := together([edit, behind], spot.source.lines)).lines
+    else:
+        lines = (*edit.lines, f"{indent_of(edit.lines[0])}{line}")
     own = " and ".join(sorted(one.rpartition(".")[2] for one in cast))
-    cause = f"{explained.cause} The body returns {own}: the second line makes {declared.rpartition('.')[2]} of it."
+    cause = f"{explained.cause} The body returns {own}: the last line makes {declared.rpartition('.')[2]} of it."
     return dataclasses.replace(explained, cause=cause, edit=dataclasses.replace(edit, lines=lines))
 
 

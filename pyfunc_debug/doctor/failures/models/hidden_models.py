@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor.code import own_nodes
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, together
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of, together
 from pyfunc_debug.doctor.failures.reading.nodes import argument, return_values
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names
@@ -54,9 +54,10 @@ def under_the_tape(spot: Spot, body: ast.FunctionDef, model_call: ast.Call, call
         dtypes = f"[{source.text(tout)}, {tf}.float32]"
     first = source.replaced({returned[0]: f"{listed}, {kept}"})
     target = site.targets[0]
-    second = source.spliced(
-        {target: ", ".join([*targets, given.id]), tout: dtypes}, site.lineno, site.end_lineno or site.lineno
-    )
+    pieces: dict[ast.expr, str] = {target: ", ".join([*targets, given.id])}
+    above = site.lineno > tout.lineno  # where a decorator says it
+    declared = source.replaced({tout: dtypes}) if above else None
+    second = source.spliced(pieces if above else {**pieces, tout: dtypes}, site.lineno, site.end_lineno or site.lineno)
     if first is None:
         return None
     indent = indent_of(source.lines[site.lineno - 1])
@@ -68,6 +69,7 @@ def under_the_tape(spot: Spot, body: ast.FunctionDef, model_call: ast.Call, call
         Edit(spot.file, site.lineno, site.end_lineno or site.lineno,
              (*second, again, *(f"{indent}{line}" for line in lines))),
     ]  # fmt: skip
+    edits += [one] if (one := edit_of(spot.file, declared)) is not None else []
     near = abs(site.lineno - first[0]) <= _MOST
     return together(edits, source.lines) if near else None
 

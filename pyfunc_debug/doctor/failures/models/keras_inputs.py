@@ -8,6 +8,7 @@ import inspect
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.decorated import Call as Decorated
 from pyfunc_debug.doctor.failures.bodies.results import body_shape
 from pyfunc_debug.doctor.failures.gradients.left_behind import is_outside
 from pyfunc_debug.doctor.failures.graphs.chosen_values import assigned
@@ -106,7 +107,9 @@ def keras_input(
             advice = f"Put it in {keras}.layers.Lambda, and say the shape of each result there: {tf}.ensure_shape."
             return explained(situation, spot, statement, parts, None, advice=advice)
         listed = isinstance(tout, (ast.List, ast.Tuple)) and _taken_apart(spot, statement)
-        if isinstance(tout, (ast.List, ast.Tuple)):  # it gives a list then, which has no shape
+        if isinstance(tout, (ast.List, ast.Tuple)) and isinstance(piece, Decorated):
+            text = f"{text}[0]"
+        elif isinstance(tout, (ast.List, ast.Tuple)):  # it gives a list then, which has no shape
             start = text.rindex(spot.source.text(tout))
             text = f"{text[:start]}{spot.source.text(tout.elts[0])}{text[start + len(spot.source.text(tout)) :]}"
         brackets = ("[", "]") if listed else ("", "")

@@ -112,6 +112,9 @@ def _is_method(source: Source, edit: Edit) -> bool:
 
 def _begins_statement(source: Source, edit: Edit) -> bool:
     statement = source.statement(edit.first)
+    decorators = getattr(statement, "decorator_list", ())
+    if statement is not None and decorators and decorators[0].lineno == edit.first <= edit.last:
+        return not isinstance(source.parent(statement), ast.ClassDef)
     if statement is None or edit.lines[0].lstrip().startswith("@"):
         return False
     return edit.last < edit.first or statement.lineno == edit.first

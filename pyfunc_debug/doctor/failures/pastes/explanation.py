@@ -47,11 +47,11 @@ class Edit:
 
 
 def edit_of(file: str, placed: tuple[int, int, str] | None) -> Edit | None:
-    """The paste for what `Source.replaced` gives: a first and a last line, and the one line in their place."""
+    """The paste for what `Source.replaced` gives: a first and a last line, and the text in their place."""
     if placed is None:
         return None
     first, last, text = placed
-    return Edit(file, first, last, (text,))
+    return Edit(file, first, last, tuple(text.split("\n")))
 
 
 def is_instruction(line: str) -> bool:

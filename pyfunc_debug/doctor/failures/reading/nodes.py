@@ -93,6 +93,7 @@ def py_call(source: Source, line: int) -> ast.Call | None:
     """The call of py_function or numpy_function that a line holds."""
     calls = source.calls_of(NODE_CALLS)
     here = [one for one in calls if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    here = here or [one for one, _ in source.mapped if one.lineno <= line <= (one.end_lineno or one.lineno)]
     if here:
         return here[-1]
     for one in all_nodes(source.tree) if calls else ():  # AutoGraph knows the first line of a lambda only

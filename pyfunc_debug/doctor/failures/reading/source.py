@@ -10,9 +10,15 @@ import tokenize
 from collections.abc import Iterator, Mapping
 
 from pyfunc_debug.doctor.code import all_nodes
+from pyfunc_debug.doctor.decorated import Call as _Decorated
+from pyfunc_debug.doctor.decorated import List as _Inputs
+from pyfunc_debug.doctor.decorated import Name as _Parameter
+from pyfunc_debug.doctor.decorated import desugar, undecorated, undone
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.file_lines import current_lines
 
+_FARTHEST = 30
+"""A paste has no more lines than these, where a decorator and a call of its body change."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -23,9 +29,16 @@ class Source:
         self.lines = [line.rstrip("\n") for line in lines]
         try:
             self.tree: ast.Module = syntax.parse("\n".join(_without_magics(self.lines)))
+            self.mapped: list[tuple[_Decorated, ast.Call]] = desugar(self.tree)
         except (SyntaxError, ValueError, RecursionError):
-            self.tree = ast.Module([], [])
+            self.tree, self.mapped = ast.Module([], []), []
         self._calls: dict[frozenset[str], list[ast.Call]] = {}
+
+    @functools.cached_property
+    def decorated(self) -> list[_Decorated]:
+        """The calls of bodies that are decorated to be a node's."""
+        written = [one for one in all_nodes(self.tree) if isinstance(one, _Decorated)]
+        return [*written, *(call for call, _ in self.mapped)]
 
     @functools.cached_property
     def code(self) -> list[str]:
@@ -58,7 +71,8 @@ class Source:
     @functools.cached_property
     def _parents(self) -> dict[int, ast.AST]:
         every = (self.tree, *all_nodes(self.tree))
-        return {id(child): node for node in every for child in ast.iter_child_nodes(node)}
+        found = {id(child): node for node in every for child in ast.iter_child_nodes(node)}
+        return found | {id(call): around for call, around in self.mapped}
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around another."""
@@ -106,8 +120,14 @@ class Source:
 
     def text(self, node: ast.AST) -> str:
         """A node as it is written, on one line if it can be."""
+        if isinstance(node, _Inputs):
+            return f"[{', '.join(map(self.text, node.elts))}]"
+        if isinstance(node, _Parameter):
+            return node.id
+        if isinstance(node, _Decorated) and node.head:
+            return f"{self.text(node.args[0])}({self.text(node.args[1])[1:-1]})"
         found = ast.get_source_segment("\n".join(self.lines), node) or ""
-        return found if "\n" not in found else ast.unparse(node)
+        return found if "\n" not in found else ast.unparse(undone(node))
 
     def atom(self, node: ast.expr) -> str:
         """An expression's text, in brackets where an index behind it would belong to a part of it only."""
@@ -161,17 +181,33 @@ class Source:
         )
         return self.spliced({**(pieces or {}), end: f"{glue}{argument}){behind}"}, first, last)
 
-    def replaced(self, pieces: dict[ast.expr, str]) -> tuple[int, int, str] | None:
+    def replaced(self, pieces: dict[ast.expr, str], bare: bool = False) -> tuple[int, int, str] | None:
         """The lines that hold some expressions, with other text in the place of these.
 
         Args:
           pieces: Expressions, none inside another, and their new texts.
+          bare: Whether the new text of a decorated body's call is to call the function itself: its decorator goes.
 
         Returns:
           The first and the last of the lines, and one line for them; None where that cannot be written on one line.
         """
+        if self.decorated:
+            return self._placed(pieces, bare)
         first, last, lines = self.kept_lines(pieces)
         return first, last, _joined(list(lines))
+
+    def _placed(self, pieces: dict[ast.expr, str], bare: bool) -> tuple[int, int, str] | None:
+        """The same in a file with decorated bodies: a piece may be one of the decorator's, far above the others."""
+        found = undecorated(self.decorated, pieces, self.text, bare)
+        if found is None:
+            return None
+        first, last, lines = self.kept_lines(found.texts)
+        if not found.gone and self.statement(first) is self.statement(last):
+            return first, last, _joined(list(lines))
+        gone = {line for one in found.gone for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
+        top = min([first, *gone])
+        every = enumerate([*self.lines[top - 1 : first - 1], *lines], top)
+        return (top, last, "\n".join(line for at, line in every if at not in gone)) if last - top < _FARTHEST else None
 
     def kept_lines(self, pieces: Mapping[ast.expr, str]) -> tuple[int, int, tuple[str, ...]]:
         """The same with the breaks between lines kept: first and last line, and the lines in their place."""
@@ -187,7 +223,10 @@ class Source:
         lines = [line.encode() for line in self.lines[first - 1 : last]]
         for node, text in sorted(pieces.items(), key=lambda one: (one[0].lineno, one[0].col_offset), reverse=True):
             start, end = node.lineno - first, (node.end_lineno or node.lineno) - first
+            if start < 0:
+                raise ValueError("a decorator stands above these lines")
             after = lines[end][node.end_col_offset :]
+            text = f"{node.head}{text}" if isinstance(node, _Decorated) else text
             lines[start : end + 1] = [lines[start][: node.col_offset] + text.encode() + after]
         return tuple(line.decode() for line in lines)
 
