@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pyfunc_debug.doctor.failures.bodies import (
     body_values,
+    decorators,
     keywords,
     object_values,
     output_contract,
@@ -211,6 +212,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     older_imports.explain,
     older_methods.explain,
     loaded_inside.explain,
+    decorators.explain,
     keywords.explain,
     mapped.explain,
     two_models.explain,

@@ -141,7 +141,7 @@ def _objects(situation: Situation, spot: Spot, call: ast.Call, inp: ast.List | a
     if function is None or isinstance(function, ast.Lambda) or not _NO_TENSOR.search(situation.message):
         return None
     values = {one: spot.value(one.id) if isinstance(one, ast.Name) else lookup(one, spot) for one in inp.elts}
-    odd = [one for one, value in values.items() if _is_object(value) or _is_none(one, value, spot)]
+    odd = [one for one, value in values.items() if is_object(value) or _is_none(one, value, spot)]
     kept = [one for one in inp.elts if one not in odd]
     if not odd or not all(isinstance(one, (ast.Name, ast.Attribute, ast.Constant)) for one in odd):
         return None
@@ -165,7 +165,7 @@ def _objects(situation: Situation, spot: Spot, call: ast.Call, inp: ast.List | a
     return _edited(spot, call, pieces, cause)
 
 
-def _is_object(value: Any) -> bool:
+def is_object(value: Any) -> bool:
     """Whether TensorFlow cannot make a tensor of a value: no number, text, array or tensor."""
     kind = type(value)
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)) or is_symbolic(value):
