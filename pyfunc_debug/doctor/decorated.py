@@ -58,6 +58,11 @@ def decorator(function: ast.AST) -> ast.Call | None:
     return None
 
 
+def in_python(call: ast.Call, name: str) -> str:
+    """What calls the body itself, of this name, and makes no node: `halved.__wrapped__` of a decorated one."""
+    return f"{name}.__wrapped__" if isinstance(call, Call) else name
+
+
 def desugar(tree: ast.Module) -> list[tuple[Call, ast.Call]]:
     """Puts the calls of py_function in the place of those of decorated bodies.
 

@@ -16,7 +16,7 @@ from pyfunc_debug.analysis.contention import Contention, Waits, make_contention,
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.stages import StageAnswer, make_stages
 from pyfunc_debug.analysis.tallies import Tally, tallies
-from pyfunc_debug.doctor.code import all_nodes
+from pyfunc_debug.doctor.code import all_nodes, is_body
 from pyfunc_debug.doctor.failures.reading.source import parsed
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
@@ -235,7 +235,14 @@ class Facts:
         return [(number, lines[number - 1]) for number in range(found.lineno, min(last, len(lines)) + 1)]
 
     def definition(self, file: str | None, line: int | None) -> Definition | None:
-        """The syntax tree of the function that begins on a line, at its first decorator or at its `def`."""
+        """The syntax tree of a traced function that begins on a line, at its first decorator or at its `def`.
+
+        None for a decorated body, which `map` traces a node for: its lines run in Python.
+        """
+        found = self._begins(file, line)
+        return None if found is not None and is_body(found) else found
+
+    def _begins(self, file: str | None, line: int | None) -> Definition | None:
         if file is None or line is None:
             return None
         tree = self.tree(file)
@@ -249,7 +256,7 @@ class Facts:
     def function(self, node: Node) -> Definition | None:
         """The syntax tree of a body. Of several lambdas on its line, the one that a call of py_function is given."""
         if not node.body.endswith("<lambda>"):
-            return self.definition(node.file, node.line)
+            return self._begins(node.file, node.line)
         tree = self.tree(node.file)
         every = all_nodes(tree) if tree is not None else []
         found = [one for one in every if isinstance(one, ast.Lambda) and one.lineno == node.line]

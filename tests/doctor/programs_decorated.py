@@ -155,3 +155,13 @@ def another_function_of_the_name_of_a_decorated_body():
 
     for _ in range(2):
         step(tf.constant(1.0))
+
+
+@near("trace-only")
+def a_decorated_body_that_draws_and_is_mapped_by_its_name():
+    @tf.numpy_function(Tout=tf.float32)
+    def augmented(x):
+        return np.float32(x) + np.float32(np.random.uniform())
+
+    for _ in tf.data.Dataset.range(5).map(augmented):
+        pass

@@ -112,7 +112,7 @@ def _by_name(spot: Spot, word: str) -> Explanation | None:
 
 
 def _positions(source: Source, call: ast.Call, body: ast.FunctionDef) -> list[str]:
-    """The arguments of a call in the order of the parameters; empty where one lacks or is no plain parameter."""
+    """The arguments of a call in the order of the parameters; empty where one lacks, or belongs to no parameter."""
     names = [one.arg for one in (*body.args.posonlyargs, *body.args.args)]
     defaults = dict(zip(reversed(names), reversed(body.args.defaults)))
     words = {one.arg: one.value for one in call.keywords}

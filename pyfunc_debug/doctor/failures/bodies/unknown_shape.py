@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from pyfunc_debug.doctor.code import all_nodes
+from pyfunc_debug.doctor.decorated import in_python
 from pyfunc_debug.doctor.failures.bodies.results import body_shape, is_made
 from pyfunc_debug.doctor.failures.graphs import into_variables
 from pyfunc_debug.doctor.failures.models import keras_calls
@@ -395,7 +396,7 @@ def _asked(spot: Spot, call: ast.Call, shape: Shape | None) -> Edit | None:
     tf, np, x = alias(spot, "tensorflow"), alias(spot, "numpy"), listed[0].id
     batch = shape[0] is None
     zeros = f"{np}.zeros({f'[1, *{x}.shape[1:]]' if batch else f'{x}.shape'}, {x}.dtype.as_numpy_dtype)"
-    size = f"{dotted(function)}({zeros}).shape"
+    size = f"{in_python(call, dotted(function))}({zeros}).shape"
     text = f"{tf}.ensure_shape({spot.source.text(call)}, {f'[None, *{size}[1:]]' if batch else size})"
     placed = spot.source.replaced({call: text})
     return edit_of(spot.file, placed)
@@ -420,7 +421,7 @@ def _for_an_index(situation: Situation, node: Node, op: Any, spot: Spot, call: a
     blanks = line[: len(line) - len(line.lstrip())]
     above = (
         f"{blanks}with {tf}.init_scope():  # outside of the graph: it runs once, for 0",
-        f"{blanks}    rank = len({tf}.convert_to_tensor({dotted(function)}({zeros})).shape)",
+        f"{blanks}    rank = len({tf}.convert_to_tensor({in_python(call, dotted(function))}({zeros})).shape)",
     )
     text = f"{tf}.ensure_shape({spot.source.text(call)}, [None] * rank)"
     first, last = statement.lineno, statement.end_lineno or statement.lineno

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor.decorated import Call as Decorated
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
@@ -237,6 +238,8 @@ def _as_lambda(spot: Spot, given: ast.Call, method: str) -> Explanation | None:
         return None
     passed = f"[{', '.join(listed)}]"
     text = source.text(given).replace(source.text(inp), passed, 1)
+    if isinstance(given, Decorated):
+        text = f"{source.text(body)}({', '.join(listed)})"
     op = dotted(given.func)
     if method == "compile":
         text = f"{op.rpartition('.')[0] or 'tf'}.reshape({text}, [-1])"

@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.decorated import Call as Decorated
+from pyfunc_debug.doctor.decorated import in_python
 from pyfunc_debug.doctor.failures.bodies.results import body_shape
 from pyfunc_debug.doctor.failures.gradients.left_behind import is_outside
 from pyfunc_debug.doctor.failures.graphs.chosen_values import assigned
@@ -310,7 +311,7 @@ def _of_zeros(call: ast.Call, spot: Spot, inputs: list[str]) -> str:
         return ""
     tf, end = alias(spot, "tensorflow"), "" if dotted(call.func).rpartition(".")[2] == "py_function" else ".numpy()"
     zeros = [f"{tf}.zeros([1, *{one}.shape[1:]], {one}.dtype){end}" for one in inputs]
-    return f"[None, *{dotted(function)}({', '.join(zeros)}).shape[1:]]"
+    return f"[None, *{in_python(call, dotted(function))}({', '.join(zeros)}).shape[1:]]"
 
 
 def _layer(call: ast.Call, spot: Spot) -> bool:

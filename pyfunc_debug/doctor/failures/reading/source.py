@@ -29,7 +29,8 @@ class Source:
         self.lines = [line.rstrip("\n") for line in lines]
         try:
             self.tree: ast.Module = syntax.parse("\n".join(_without_magics(self.lines)))
-            self.mapped: list[tuple[_Decorated, ast.Call]] = desugar(self.tree)
+            above = any(line.lstrip().startswith("@") and "_function" in line for line in self.lines)
+            self.mapped: list[tuple[_Decorated, ast.Call]] = desugar(self.tree) if above else []
         except (SyntaxError, ValueError, RecursionError):
             self.tree, self.mapped = ast.Module([], []), []
         self._calls: dict[frozenset[str], list[ast.Call]] = {}
