@@ -10,12 +10,13 @@ import ast
 import re
 
 from pyfunc_debug.doctor.code import own_nodes
+from pyfunc_debug.doctor.decorated import Call as Decorated
 from pyfunc_debug.doctor.failures.bodies.body_numbers import number
 from pyfunc_debug.doctor.failures.bodies.body_tensors import array_method, assigns, no_numpy
 from pyfunc_debug.doctor.failures.bodies.body_text import bytes_given, printed, takes_text, text_in_array
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, inputs_of
+from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import alias
@@ -88,6 +89,17 @@ def _is_string(value: object) -> bool:
     return getattr(getattr(value, "dtype", None), "name", "") == "string"
 
 
+def _mapped(node: Node, call: Decorated, takes: list[str], given: int) -> Explanation | None:
+    """`.map(body)` of a decorated body that takes fewer parts than the elements have."""
+    if given <= len(takes) or node.site is None:
+        return None
+    name, listed = node.source.text(call.written), ", ".join(takes)
+    place = node.source.kept_lines({call.written: f"lambda {listed}, *others: {name}({listed})"})
+    several = "s" if len(takes) != 1 else ""
+    cause = f"{name} takes {len(takes)} value{several} ({listed}), and map gives it the {given} parts of each element."
+    return Explanation(RULE, *node.site, cause, edit_of(node.site[0], (*place[:2], "\n".join(place[2]))))
+
+
 def _arity(situation: Situation) -> Explanation | None:
     """`inp` has more or fewer values than the body takes."""
     match = _ARITY.search(situation.message)
@@ -103,7 +115,7 @@ def _arity(situation: Situation) -> Explanation | None:
         return None
     source, count = node.source, len(given.elts)
     if count == len(takes):
-        return None
+        return _mapped(node, call, takes, int(match[5] or 0)) if isinstance(call, Decorated) and call.head else None
     texts = [source.text(one) for one in given.elts]
     new = [*texts, *takes[count:]] if count < len(takes) else texts[: len(takes)]
     found = source.replaced({given: f"[{', '.join(new)}]"})
