@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from pyfunc_debug.doctor.decorated import Call as Decorated
 from pyfunc_debug.doctor.failures.ops.body_in_ops import as_edit, body_in_ops
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, applied, together
 from pyfunc_debug.doctor.failures.reading.nodes import Node, body_spot, traced_inputs
@@ -42,6 +43,11 @@ def plain_call(situation: Situation, node: Node, inputs: Sequence[Described] = (
     spot = body_spot(node, situation, given)
     pieces = body_in_ops(function, spot) if spot is not None and given else None
     source = read(node.file)
+    if isinstance(node.call(), Decorated):  # the decorator, above the body's lines, goes
+        both = direct_call(node.site, also=pieces) if pieces else None
+        after = parsed("\n".join(applied([both], source.lines))) if both is not None else source
+        own = [one for one in ast.walk(after.tree) if isinstance(one, ast.FunctionDef) and one.name == node.body]
+        return both if len(own) == 1 and not obstacles(node.file, own[0], source=after) else None
     body = as_edit(node.file, source, pieces or {})
     if body is None or (body.first <= call.last and call.first <= body.last):
         return None
