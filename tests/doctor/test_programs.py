@@ -20,6 +20,7 @@ from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_keras as programs_keras
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
+from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_threads_helper1 as programs_threads_helper1
 from tests.doctor import programs_threads_helper2 as programs_threads_helper2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,15 +11,15 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
+from pyfunc_debug.doctor.failures.ops import stand_ins
 from pyfunc_debug.doctor.failures.ops.smooth import in_steps, of_type, ranks, smoothed
+from pyfunc_debug.doctor.failures.ops.stand_ins import TOLD, Way, first_step, way
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.rules.left_tapes import on_the_way
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)
 _SHOWN = 3
-_WHOLE = re.compile(r"^(?:tf\.)?cast\(.*, (?:dtype=)?(?:tf\.)?u?int\d+\)$|\.astype\((?:np\.)?u?int\d*\)$")
-_STEPS = ("round", "around", "rint", "floor", "ceil", "trunc", "fix", "sign")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -59,14 +58,21 @@ def check(facts: Facts) -> Iterator[Finding]:
         made, function = pastes.call_of(facts, node), facts.function(node)
         given = pastes.argument(made[1], 1, "inp") if made is not None else None
         inputs = pastes.text_of(facts, made[0], given) if made is not None and given is not None else "[...]"
-        flat = in_steps(function) if function is not None else None
+        flat: ast.expr | None = in_steps(function) if function is not None else None
+        moves = way(function)
+        if function is not None and moves in (Way.FOLLOWS, Way.STEPS):
+            flat = flat or first_step(function)
+        through = straight_through(facts, node) if numpy else ""
+        if through:
+            why += f". The lines below keep its values, which move in steps; {TOLD}"
         yield Finding(
             "cut-gradient", "warning", number, (),
             what + why,
             f"give the variables to {name} in inp=[...] of a tf.py_function, with tf.* ops in it, no NumPy"
             if not path and not noticed.get("term")
             else _smooth(facts, node)
-            or (straight_through(facts, node) if steps(facts, node) else in_ops(facts, node))
+            or through
+            or ("" if moves in (Way.FOLLOWS, Way.STEPS) else in_ops(facts, node))
             or pastes.by_differences(facts, node)
             or (
                 f"use {name} for a metric, and something smooth for the loss: {ast.unparse(flat)} (line {flat.lineno}) "
@@ -124,7 +130,8 @@ def _flat(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "cut-gradient", "warning", None, (),
             f"tape.gradient gave None for {_named(variables, noticed['count'])}: they are not trained by it. `{text}` "
-            "stands between them and the loss, and moves in steps, which have no gradient",
+            "stands between them and the loss, and moves in steps, which have no gradient"
+            + (f". The lines below keep its values; {TOLD}" if new is not None and "stop_gradient" in new[1] else ""),
             pastes.all_replaced(facts, file, {new[0]: new[1]}) if new is not None
             else f"compute without `{text}`, with what it is made of; or keep it for a metric",
             file, line,
@@ -136,28 +143,17 @@ def _named(variables: list[str], count: int) -> str:
     return f"{len(variables)} of {count} variables ({names})"
 
 
-def steps(facts: Facts, node: Node) -> bool:
-    """Whether a body rounds: TensorFlow's ops for that have no gradient either."""
-    function = facts.function(node)
-    called = [one for one in ast.walk(function) if isinstance(one, ast.Call)] if function is not None else []
-    return any(ast.unparse(one.func).rpartition(".")[2] in _STEPS or _WHOLE.search(ast.unparse(one)) for one in called)
-
-
 def straight_through(facts: Facts, node: Node) -> str:
-    """The call with the gradient of what it is given, where it gives as much back: its values stay the same."""
+    """The call with the gradient of what it is given, where its body follows that in steps; "" for any other."""
     made = pastes.call_of(facts, node)
-    inputs = pastes.argument(made[1], 1, "inp") if made is not None else None
     first = facts.calls_of([node]).first
     sizes = facts.reader.rows(
         "SELECT role, dtype, shape FROM value WHERE call = ? AND role IN ('input', 'output') ORDER BY role", (first,)
     )
-    if made is None or not isinstance(inputs, (ast.List, ast.Tuple)) or len(inputs.elts) != 1 or len(sizes) != 2:
+    if made is None or len(sizes) != 2 or sizes[0][1:] != sizes[1][1:] or way(facts.function(node)) is not Way.FOLLOWS:
         return ""
-    if sizes[0][1:] != sizes[1][1:]:
-        return ""
-    given, call = (pastes.text_of(facts, made[0], one) for one in (inputs.elts[0], made[1]))
-    given = given if isinstance(inputs.elts[0], (ast.Name, ast.Attribute, ast.Call)) else f"({given})"
-    return pastes.all_replaced(facts, made[0], {made[1]: f"{given} + tf.stop_gradient({call} - {given})"})
+    text = stand_ins.straight_through(made[1], pastes.source(facts, made[0]))
+    return pastes.all_replaced(facts, made[0], {made[1]: text}) if text is not None else ""
 
 
 def _smooth(facts: Facts, node: Node) -> str:

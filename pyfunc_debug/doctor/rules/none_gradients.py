@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.bodies import listed, several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.gradients.overrides import override, with_custom_gradient
 from pyfunc_debug.doctor.failures.kept import failures
+from pyfunc_debug.doctor.failures.ops.stand_ins import Way, way
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.locations import path, sites
 from pyfunc_debug.doctor.rules import cut_gradients
@@ -231,25 +232,21 @@ def _eagerly(facts: Facts) -> Iterator[tuple[int, int, int]]:
 
 def _fix(facts: Facts, node: Node, cut: int | None) -> str:
     """What gives the inputs a gradient."""
+    through, moves = cut_gradients.straight_through(facts, node), way(facts.function(node))
+    if through or moves in (Way.FOLLOWS, Way.STEPS):
+        return through or (
+            f"{facts.name(node)} moves in steps, whose gradient is zero or none in ops, too: use it for a metric, or "
+            "give it a gradient of its own with @tf.custom_gradient"
+        )
     own = _in_ops(facts, node) or _ported(facts, node)
     if own or not cut:
-        through = cut_gradients.straight_through(facts, node) if not own and cut_gradients.steps(facts, node) else ""
-        return (
-            own
-            or through
-            or (
-                "compute with TensorFlow's ops from input to output, or give the function a gradient of its own with "
-                "@tf.custom_gradient; do not pass an input that has no influence"
-            )
+        return own or (
+            "compute with TensorFlow's ops from input to output, or give the function a gradient of its own with "
+            "@tf.custom_gradient; do not pass an input that has no influence"
         )
-    through = cut_gradients.straight_through(facts, node) if cut_gradients.steps(facts, node) else ""
-    return (
-        through
-        or pastes.by_differences(facts, node)
-        or (
-            f"compute line {cut} with TensorFlow's ops (tf.* instead of np.*, no .numpy()), or give "
-            f"{facts.name(node)} a gradient of its own with @tf.custom_gradient"
-        )
+    return pastes.by_differences(facts, node) or (
+        f"compute line {cut} with TensorFlow's ops (tf.* instead of np.*, no .numpy()), or give "
+        f"{facts.name(node)} a gradient of its own with @tf.custom_gradient"
     )
 
 

@@ -8,6 +8,7 @@ import types
 
 from pyfunc_debug.doctor.failures.gradients.left_behind import Cut, left_behind, moves_in_steps
 from pyfunc_debug.doctor.failures.models.hidden_models import under_the_tape
+from pyfunc_debug.doctor.failures.ops import stand_ins
 from pyfunc_debug.doctor.failures.ops.body_in_ops import as_edit, body_in_ops
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.ops.slopes import COST
@@ -119,6 +120,9 @@ def _of_node(situation: Situation, node: Node, between: str) -> Explanation | No
         f"{between}."
     )
     smooth = in_steps(node.function() or call) is None
+    stepped = stand_ins.instead(situation, node, call) if smooth else None
+    if stepped is not None:
+        return Explanation(RULE, *node.site, f"{cause} {stepped[0]}", stepped[1], stepped[2])
     plain = _in_ops(situation, node) if smooth else None
     if plain is not None:
         return Explanation(RULE, *node.site, f"{cause} TensorFlow's ops have one.", plain)
@@ -206,6 +210,9 @@ def _none(situation: Situation) -> Explanation | None:
         "which has no gradient."
     )
     smooth = in_steps(node.function() or call) is None
+    stepped = stand_ins.instead(situation, node, call) if smooth else None
+    if stepped is not None:
+        return Explanation(RULE, *node.site, f"{cause} {stepped[0]}", stepped[1], stepped[2], "likely")
     edit, advice = _differentiable(situation, node, call)
     if edit is None and smooth:
         plain = _in_ops(situation, node)
@@ -386,7 +393,7 @@ def _steps(spot: Spot, cut: Cut, inner: ast.expr, so: str) -> Explanation:
         return Explanation(
             RULE, spot.file, call.lineno, cause, None, f"Compute the loss with {given} itself.", "likely"
         )
-    cause += " This has its values, and the gradient of what goes in."
+    cause += f" This has its values; {stand_ins.TOLD}."
     return Explanation(RULE, spot.file, call.lineno, cause, edit_of(spot.file, placed), "", "likely")
 
 

@@ -11,6 +11,7 @@ import re
 from types import TracebackType
 
 from pyfunc_debug.doctor.failures.gradients.overrides import override
+from pyfunc_debug.doctor.failures.ops import stand_ins
 from pyfunc_debug.doctor.failures.ops.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.ops.slopes import COST, by_differences
 from pyfunc_debug.doctor.failures.ops.smooth import NEAR, in_steps, of_library
@@ -91,10 +92,13 @@ def _explanation(situation: Situation, node: Node, others: list[Node]) -> Explan
         "before it fails on that: this is your error."
     )
     flat = in_steps(function)
+    call = node.call()
+    stepped = stand_ins.instead(situation, node, call) if flat is None and call is not None else None
+    if stepped is not None and not others:
+        return Explanation(RULE, node.file, line, f"{cause} {stepped[0]}", stepped[1], stepped[2])
     pieces = body_in_ops(function, spot) if flat is None else None
     edit = _edit(node.file, spot.source, pieces) if pieces else None
     edit = _with_others(situation, edit, others) if edit is not None and others else edit
-    call = node.call()
     measured = by_differences(situation, node, call) if edit is None and flat is None and call is not None else None
     if measured is not None:
         return Explanation(RULE, node.file, line, cause, measured, COST)

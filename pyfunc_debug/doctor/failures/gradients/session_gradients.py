@@ -6,6 +6,7 @@ import ast
 from types import TracebackType
 from typing import Any
 
+from pyfunc_debug.doctor.failures.ops import stand_ins
 from pyfunc_debug.doctor.failures.ops.smooth import in_steps
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.pastes.plain_call import plain_call
@@ -70,6 +71,9 @@ def _explanation(situation: Situation, node: Node, op: Any, between: str) -> Exp
     call, function = node.call(), node.function()
     flat = in_steps(function) if function is not None else None
     cause = f"{node.called} runs in a {node.kind}, which has no gradient, and stands between {between}."
+    stepped = stand_ins.instead(situation, node, call) if flat is None and call is not None else None
+    if stepped is not None:
+        return Explanation(RULE, *node.site, f"{cause} {stepped[0]}", stepped[1], stepped[2])
     inputs = [Described(one.dtype.base_dtype.name, shape_of(one)) for one in op.inputs]
     edit = plain_call(situation, node, inputs) if flat is None else None
     if edit is not None:
