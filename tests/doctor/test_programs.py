@@ -29,6 +29,7 @@ from tests.doctor import programs_threads_session35 as programs_threads_session3
 from tests.doctor import programs_threads_session35_1 as programs_threads_session35_1
 from tests.doctor import programs_threads_session35_2 as programs_threads_session35_2
 from tests.doctor import programs_threads_session35_3 as programs_threads_session35_3
+from tests.doctor import programs_traced_values as programs_traced_values
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted
 from tests.doctor.share import shared

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import times
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Finding, Function, GraphTrace
 
 NAMES = ("trace-failed",)
@@ -31,6 +34,8 @@ _THEN = (
 )
 _WHILE = {"tf.data": "while the dataset was built", "tf.function": "while TensorFlow traced it"}
 
+_SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.Await, ast.NamedExpr)
+"""What has names of its own, or gives them outwards."""
 _STAGING = "StagingError"
 """The exception of AutoGraph in the place of one that it does not know how to raise again: an OSError."""
 
@@ -69,15 +74,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             "trace-failed", "note" if handled else "error", None, (),
             f"{function.name} raised {error}{often} {_WHILE.get(function.kind, 'while it was built')}: "
             f"{_message(message, error or '')}{_THEN if symbolic else ''}",
-            _fix(function, error or "", message, _code(facts, file, line)) if symbolic else "", file, line,
+            _fix(facts, function, error or "", message, file, line) if symbolic else "", file, line,
             evidence=(f"{text}{_held(facts, file, line)}",) if text else (),
         )  # fmt: skip
-
-
-def _code(facts: Facts, file: str | None, line: int | None) -> str:
-    """A line without its comment; empty if it is not known."""
-    lines = facts.code(file)
-    return lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else ""
 
 
 def _held(facts: Facts, file: str | None, line: int | None) -> str:
@@ -130,15 +129,56 @@ def _cut(text: str, unended: bool) -> str:
     return f"{start.rpartition(' ')[0] or start} ..."
 
 
-def _fix(function: Function, error: str, message: str, text: str) -> str:
-    numpy = re.search(r"([A-Za-z_][\w.]*)\.numpy\(\)", text)
-    if error == "AttributeError" and "numpy" in message and numpy is not None:
-        name = numpy[1]
-        return (
-            f"def with_data({name.replace('.', '_')}):  # runs with each element: here .numpy() works\n"
-            f"    {text.replace(name, name.replace('.', '_'))}\n"
-            f"tf.py_function(with_data, [{name}], Tout=tf.float32)  # in place of this line; Tout is its dtype"
+def _fix(facts: Facts, function: Function, error: str, message: str, file: str | None, line: int | None) -> str:
+    if error == "AttributeError" and "'numpy'" in message:
+        return _with_data(facts, file, line) or (
+            "put what needs values into a function of its own, which takes the tensors and returns the result, and "
+            "call it here by tf.py_function(f, [tensors], Tout); or compute with TensorFlow's ops"
         )
     if function.kind == "tf.data":
         return "tf.data.experimental.enable_debug_mode()  # before the dataset: the function then runs with data"
     return "tf.config.run_functions_eagerly(True)  # before the call: the function then runs with data, line by line"
+
+
+def _with_data(facts: Facts, file: str | None, line: int | None) -> str:
+    """The line as a function and its call; "" where its names or its result would not be those of the lines around."""
+    own = pastes.source(facts, file)
+    statement = own.statement(line or 0)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(statement, ast.Return) and not isinstance(target, ast.Name):
+        return ""
+    value = getattr(statement, "value", None)
+    if statement is None or value is None or any(isinstance(one, _SCOPES) for one in ast.walk(value)):
+        return ""
+    asked = [
+        one.func.value for one in ast.walk(value)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"
+    ]  # fmt: skip
+    scope = own.function(statement.lineno)
+    names = list(dict.fromkeys(one.id for one in asked if isinstance(one, ast.Name)))
+    if not names or len([one for one in asked if isinstance(one, ast.Name)]) < len(asked) or scope is None:
+        return ""
+    tf = pastes.module(facts, file, "tensorflow") or "tf"
+    if isinstance(target, ast.Name) and not _used_by_ops(own, scope, target, tf):
+        return ""
+    given, text = ", ".join(names), own.text(value)
+    if "\n" in text or isinstance(scope, ast.Lambda):
+        return ""
+    new = f"{tf}.py_function(with_data, [{given}], Tout={names[0]}.dtype)"
+    head = "return" if target is None else f"{own.text(target)} ="
+    return (
+        f"def with_data({given}):  # runs with each element: here .numpy() works\n"
+        f"    return {text}\n"
+        f"{head} {new}  # in place of this line; Tout is the dtype of what with_data returns"
+    )
+
+
+def _used_by_ops(source: Source, scope: ast.AST, target: ast.Name, tf: str) -> bool:
+    """Whether all uses of a name take a tensor: it is returned, computed with, or given to TensorFlow."""
+    uses = [one for one in ast.walk(scope) if isinstance(one, ast.Name) and one.id == target.id and one is not target]
+    for one in uses:
+        around = source.parent(one)
+        op = isinstance(around, ast.Call) and ast.unparse(around.func).startswith(f"{tf}.")
+        if isinstance(one.ctx, ast.Store) or not (op or isinstance(around, (ast.Return, ast.BinOp, ast.Tuple))):
+            return False
+    return True

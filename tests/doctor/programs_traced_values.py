@@ -1,0 +1,75 @@
+"""Lines that asked a symbolic tensor for its value, in functions whose failure was caught."""
+
+import numpy as np
+import tensorflow as tf
+
+from tests.doctor.programs import tried, triggers
+
+
+@triggers("trace-failed", says="return np.sort(x.numpy()) * 2")
+def a_line_that_sorts_values():
+    @tf.function
+    def ordered(x):
+        best = np.sort(x.numpy()) * 2
+        return tf.reduce_sum(best)
+
+    tried(ordered, tf.constant([2.0, 1.0]))
+
+
+@triggers("trace-failed", says="into a function of its own")
+def values_in_a_comprehension():
+    @tf.function
+    def total(*parts):
+        arrays = [one.numpy() for one in parts]
+        return sum(arrays)
+
+    tried(total, tf.constant(1.0))
+
+
+@triggers("trace-failed", says="into a function of its own")
+def values_that_are_added():
+    @tf.function
+    def total(x):
+        found = 1.0
+        found += x.numpy()
+        return found
+
+    tried(total, tf.constant(1.0))
+
+
+@triggers("trace-failed", says="into a function of its own")
+def values_that_numpy_goes_on_with():
+    def load(x):
+        found = x.numpy() + 1
+        found[0] = 0
+        return found.astype("float32")
+
+    tried(tf.data.Dataset.from_tensor_slices([[1, 2]]).map, load)
+
+
+@triggers("trace-failed", says="into a function of its own")
+def values_in_a_loop_and_a_condition():
+    @tf.function
+    def count(x):
+        for one in range(int(x.numpy())):
+            x = x + one
+        return x
+
+    @tf.function
+    def sign(x):
+        if x.numpy() > 0:
+            return x
+        return -x
+
+    tried(count, tf.constant(1.0))
+    tried(sign, tf.constant(1.0))
+
+
+@triggers("trace-failed", says="into a function of its own")
+def values_of_two_names():
+    @tf.function
+    def parts(x):
+        low, high = x.numpy().min(), x.numpy().max()
+        return high - low
+
+    tried(parts, tf.constant([1.0, 2.0]))
