@@ -8,11 +8,13 @@ import re
 
 import numpy as np
 
+from pyfunc_debug.doctor.failures.graphs.text_methods import numbers
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, holds, in_place, of_a_tensor
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import failed_node
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import indent_of, short
+from pyfunc_debug.doctor.failures.reading.symbols import dtype_of
 
 _NO_ATTRIBUTE = re.compile(r"'?(?:[\w.]*\.)?(\w+)'? object has no attribute '(\w+)'")
 _NO_ASSIGNMENT = re.compile(r"'[\w.]*Tensor' object does not support item assignment")
@@ -43,6 +45,8 @@ def array_method(situation: Situation, spot: Spot) -> Explanation | None:
         if isinstance(one, ast.Attribute) and one.attr == match[2] and isinstance(one.value, ast.Name):
             name = one.value.id
             if holds(spot, name, "EagerTensor"):
+                if match[2] in _STRINGS and dtype_of(spot.variables[name]) != "string":
+                    return numbers(spot, name, spot.variables[name], match[2], RULE)
                 text = match[2] in _STRINGS and match[2] != "decode"
                 pieces[one.value] = f"{name}.numpy()" + (".decode()" if text else "")
     kind = "bytes for text" if match[2] in _STRINGS else "a NumPy array"
