@@ -62,7 +62,7 @@ def _is_eager(value: object) -> bool:
 
 
 def numbers(spot: Spot, name: str, value: Any, method: str, rule: str = RULE) -> Explanation | None:
-    """What is said of ids of words, which are no text.
+    """What is said of ids of words, where a text is wanted.
 
     Args:
       spot: Where they were asked.
@@ -125,3 +125,11 @@ def _given(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanation
     cause = f"{called} takes a text, and {spot.source.text(one)} is a tensor that holds one. .numpy() gives its value, "
     cause += "bytes, and .decode() makes text of them."
     return Explanation(RULE, spot.file, spot.line, cause, edit, "", "likely")
+
+
+def of_texts_alone(function: ast.AST | None) -> bool:
+    """Whether a function asks something for a method that nobody asks of numbers: `row.split()`."""
+    return any(
+        isinstance(one.func, ast.Attribute) and one.func.attr in _ALONE - {"partition"}
+        for one in (calls(function) if function is not None else ())
+    )
