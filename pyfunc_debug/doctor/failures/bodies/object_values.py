@@ -46,7 +46,7 @@ def explain(situation: Situation) -> Explanation | None:
     cause = (
         f"{short(text, 40)} of {name} is an array of Python objects (dtype object) with {article} {kind} in it, as "
         f"pandas and NumPy make of mixed values; {dtype} is declared. "
-        f"{'As text it has that dtype.' if dtype == 'string' else 'As numbers it has that dtype.'}"
+        f"{'As text it has that dtype.' if dtype == 'string' else 'Where all are numbers, it can have that dtype.'}"
     )
     edit = edit_of(file, source.replaced({found: new}))
     return Explanation(RULE, file, found.lineno, cause, edit, "" if edit else f"Give {new}.")
