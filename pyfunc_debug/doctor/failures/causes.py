@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyfunc_debug.doctor.failures.bodies import (
     body_values,
     decorators,
+    image_depths,
     keywords,
     node_arguments,
     object_values,
@@ -216,6 +217,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     older_methods.explain,
     loaded_inside.explain,
     decorators.explain,
+    image_depths.explain,
     keywords.explain,
     node_arguments.explain,
     mapped.explain,

@@ -1,0 +1,63 @@
+"""Images whose dtype OpenCV does not take: float64 and int64 arrays, as NumPy and TensorFlow make them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import numpy as np
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, root_is
+
+RULE = "body-input"
+_SAID = re.compile(
+    r"Unsupported depth of input image|'depth' is \d+ \(CV_(?:64F|32S|8S|16S|64S|64U|32U|16F|16BF)\)"
+    r"|\bi?func != (?:0|NULL|nullptr)\b|depth\(\) == CV_8U|data type = \w+ is not supported"
+    r"|Unsupported format or combination of formats"
+)
+_BYTES = re.compile(r"depth\(\) == CV_8U")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a function of OpenCV's refused the dtype of an array."""
+    said = f"{situation.message}\n{situation.error}"
+    as_bytes = _BYTES.search(said) is not None
+    if not situation.body or _SAID.search(said) is None:
+        return None
+    for spot in reversed(situation.spots):
+        statement = spot.source.statement(spot.line)
+        for call in calls(statement) if statement is not None else ():
+            told = (
+                _explained(spot, call, call.args[0], as_bytes)
+                if call.args and root_is(call.func, spot, "cv2")
+                else None
+            )
+            if told is not None:
+                return told
+    return None
+
+
+def _explained(spot: Spot, call: ast.Call, given: ast.expr, as_bytes: bool) -> Explanation | None:
+    """What makes a dtype of an array that the function takes; `as_bytes` where that is uint8 alone."""
+    value = lookup(given, spot)
+    taken = ("uint8",) if as_bytes else ("uint8", "uint16", "float32")
+    if (
+        not isinstance(value, np.ndarray)
+        or value.dtype.name in taken
+        or not value.size
+        or value.dtype.kind not in "biuf"
+    ):
+        return None
+    least, most = float(value.min()), float(value.max())
+    scaled = value.dtype.kind == "f" and least >= 0 and most <= 1
+    wanted = "uint8" if as_bytes or (value.dtype.kind != "f" and least >= 0 and most <= 255) else "float32"
+    text = f"({spot.source.text(given)} * 255)" if as_bytes and scaled else spot.source.atom(given)
+    new = f"{text}.astype({alias(spot, 'numpy')}.{wanted})"
+    cause = (
+        f"{dotted(call.func)} takes images of {' or '.join(taken[::2])}, and `{short(spot.source.text(given), 30)}` is "
+        f"{value.dtype.name}."
+    )
+    return Explanation(RULE, spot.file, call.lineno, cause, edit_of(spot.file, spot.source.replaced({given: new})))
