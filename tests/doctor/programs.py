@@ -3253,6 +3253,14 @@ def the_end_of_a_generator():
 
 
 @near("body-raised", ends_with=tf.errors.InvalidArgumentError)
+def rows_of_two_lengths_in_what_a_body_returned():
+    def rows(_):
+        return [[1.0, 2.0], [3.0]], 1.0
+
+    list(tf.data.Dataset.range(2).map(lambda i: tf.numpy_function(rows, [i], [tf.float64, tf.float64])))
+
+
+@near("body-raised", ends_with=tf.errors.InvalidArgumentError)
 def what_tensorflow_did_not_take():
     list(mapped_eager(lambda x: "text", np.ones(2, np.float32)))
 

@@ -20,7 +20,10 @@ _SAME = 150
 """Exceptions with texts that begin alike are the same."""
 _CONTRACT = re.compile(r"(the body returned .+, but Tout has \d+|value \d+ .+, but Tout says \w+)")
 """How the recorder says what TensorFlow says only of a token (`pyfunc_0`)."""
-_CONVERTING = re.compile(r"[Cc]onvert|Tensor conversion|EagerTensor of dtype|unsupported (?:object )?type")
+_CONVERTING = re.compile(
+    r"[Cc]onvert|Tensor conversion|EagerTensor of dtype|unsupported (?:object )?type|array element with a sequence"
+    r"|compute Pack as input"
+)
 
 
 def check(facts: Facts) -> Iterator[Finding]:

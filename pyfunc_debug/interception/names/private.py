@@ -135,6 +135,19 @@ def converting(traceback: types.TracebackType | None) -> list[types.FrameType]:
     return frames
 
 
+def converted_result(traceback: types.TracebackType | None) -> tuple[Any, Any]:
+    """What a body had returned, and the value of it that TensorFlow was converting when it raised; else None, None."""
+    returned = None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_name in ("_call", "__call__") and "ret" in frame.f_locals:
+            returned = frame.f_locals["ret"]
+        if frame.f_code.co_name == "_convert":
+            return returned, frame.f_locals.get("value")
+        traceback = traceback.tb_next
+    return None, None
+
+
 def converted_place(traceback: types.TracebackType | None) -> int | None:
     """Which of the values that a py_function's body returned TensorFlow was converting when it raised.
 

@@ -457,11 +457,11 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
     fits = _as_traced(situation, number, [shape for _, shape in given])
     if seen and fits:
         often = "its 1 call" if calls == 1 else f"all {calls:,} calls"
-        return (
-            [seen.get(index) for index in range(len(node.tout))],
-            True,
-            f" In {often} it returned {written(next(iter(seen.values())))}.",
-        )
+        known = [seen.get(index) for index in range(len(node.tout))]
+        listed = ", ".join(written(shape) for shape in known if shape is not None)
+        if any(shape is None for shape in known):
+            listed = ", ".join(f"{written(shape)} as value {place + 1}" for place, shape in sorted(seen.items()))
+        return known, True, f" In {often} it returned {listed}."
     function = node.function()
     inputs: dict[str, Any] = {}
     if function is not None:
@@ -549,7 +549,7 @@ def _edit(node: Node, spot: Spot, call: ast.Call, known: list[Shape | None]) -> 
     blanks = line[: len(line) - len(line.lstrip())]
     after = (statement.end_lineno or statement.lineno) + 1
     assigned = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
-    many = isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
+    many = len(node.tout) > 1 or isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
     if isinstance(assigned, ast.Name) and len(known) == 1 and known[0] is not None:
         name, shape = assigned.id, written(known[0])
         new = f"{blanks}{name} = {tf}.ensure_shape({name}, {shape})"
@@ -561,7 +561,7 @@ def _edit(node: Node, spot: Spot, call: ast.Call, known: list[Shape | None]) -> 
             f"{blanks}{source.text(target)} = {tf}.ensure_shape({source.text(target)}, {written(shape)})"
             for target, shape in zip(assigned.elts, known) if shape is not None
         ]  # fmt: skip
-        return Edit(node.site[0], after, after - 1, tuple(lines[:2]))
+        return Edit(node.site[0], after, after - 1, tuple(lines))
     text = source.text(call)
     around = [one for one in source.around(call) if isinstance(one, (ast.Call, ast.ListComp))]
     if any("ensure_shape" in dotted(part.func) for one in around for part in calls(one)):

@@ -48,6 +48,11 @@ class Node:
         return "the lambda" if self.body.endswith("<lambda>") else self.body
 
     @property
+    def opening(self) -> str:
+        """The same where a sentence begins."""
+        return "The lambda" if self.body.endswith("<lambda>") else self.body
+
+    @property
     def source(self) -> Source:
         """The file of the call of py_function."""
         return read(self.site[0]) if self.site else Source([])
