@@ -764,6 +764,100 @@ def a_dataset_over_a_list_that_a_loop_fills():
         list(make())
 
 
+@triggers("dataset-in-loop", severity="note", says="which drops it. TensorFlow keeps rows of each", pastes=True)
+def a_dataset_of_a_generator_for_each_fold():
+    def build(data):
+        def rows():
+            yield from data
+
+        return tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec([])).batch(2)
+
+    def fold(number):
+        train = build(np.ones(3 + number, np.float32))
+        test = build(np.ones(2, np.float32))
+        shuffled = train.shuffle(2)
+        list(shuffled)
+        return len(list(test))
+
+    total = 0
+    for number in range(5):
+        total += fold(number)
+    assert total == 5
+
+
+@triggers("dataset-in-loop", severity="note", says="in passes of the loop in line", pastes=True)
+def a_dataset_of_a_lambda_that_the_next_pass_replaces():
+    for size in (2, 3, 4, 5):
+        rows = np.ones(size, np.float32)
+        data = tf.data.Dataset.from_generator(lambda rows=rows: iter(rows), output_signature=tf.TensorSpec([]))
+        assert len(list(data)) == size
+
+
+@triggers("dataset-in-loop", severity="note", says="tf.keras.backend.clear_session()", pastes=True)
+def a_dataset_of_a_method_for_each_model():
+    class Trial:
+        def __init__(self, size):
+            self.size = size
+
+        def rows(self):
+            yield np.ones([self.size, 1], np.float32), np.ones([self.size, 1], np.float32)
+
+        def score(self):
+            spec = tf.TensorSpec([None, 1])
+            data = tf.data.Dataset.from_generator(self.rows, output_signature=(spec, spec))
+            model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+            model.compile("sgd", "mse")
+            return model.evaluate(data, verbose=0)
+
+    sizes = [1, 2, 3]
+    while sizes:
+        trial = Trial(sizes.pop())
+        trial.score()
+
+
+@near("dataset-in-loop")
+def datasets_of_generators_that_a_dict_keeps():
+    def build(rows):
+        return tf.data.Dataset.from_generator(lambda: iter(rows), output_signature=tf.TensorSpec([]))
+
+    data = {}
+    for split in ("train", "validation", "test"):
+        data[split] = build(np.ones(3, np.float32))
+    for one in data.values():
+        list(one)
+
+
+@near("dataset-in-loop")
+def datasets_of_generators_that_are_interleaved():
+    parts = []
+    for size in range(1, 5):
+        rows = np.ones(size, np.float32)
+        part = tf.data.Dataset.from_generator(lambda rows=rows: iter(rows), output_signature=tf.TensorSpec([]))
+        batched = part.batch(2)
+        parts.append(batched)
+    list(tf.data.Dataset.zip(tuple(parts)))
+
+
+@near("dataset-in-loop")
+def datasets_of_generators_of_which_each_is_joined_to_the_one_before():
+    def joined(data, rows):
+        more = tf.data.Dataset.from_generator(lambda: iter(rows), output_signature=tf.TensorSpec([]))
+        return more if data is None else data.concatenate(more)
+
+    data = None
+    for size in range(1, 5):
+        data = joined(data, np.ones(size, np.float32))
+    list(data)
+
+
+@near("dataset-in-loop")
+def datasets_of_generators_that_are_let_go():
+    for size in (2, 3, 4):
+        rows = np.ones(size, np.float32)
+        list(tf.data.Dataset.from_generator(lambda rows=rows: iter(rows), output_signature=tf.TensorSpec([])))
+        keras.backend.clear_session()
+
+
 @near("dataset-in-loop")
 def datasets_of_one_function_for_two_splits():
     def make(rows):

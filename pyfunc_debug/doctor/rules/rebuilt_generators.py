@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import built_once, growing, late_generators, pastes
+from pyfunc_debug.doctor import built_once, folds, growing, late_generators, pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import indent_of
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("dataset-in-loop",)
 _MANY, _SEVERAL = 10, 3
-"""Datasets of one line: without much in their closures, and with it."""
+"""Datasets of one line: without much in their closures; and with it, or dropped by each pass of a loop."""
+_TRACED = 5
+"""`retraces` tells of functions that were mapped over five datasets."""
 _MUCH_BYTES = 10_000_000
 
 
@@ -26,11 +30,20 @@ def check(facts: Facts) -> Iterator[Finding]:
         (noticed["file"], noticed["line"]): noticed.get("old_nbytes", 0)
         for _, _, noticed in facts.notices.get("memory", [])
     }
+    told: set[tuple[str, int]] = set()
     for nodes in lines.values():
         size = held.get((nodes[0].file, nodes[0].line), 0)
         found = pastes.dataset_call(facts, nodes[0])
-        if found is not None and len(nodes) >= (_SEVERAL if size >= _MUCH_BYTES else _MANY):
+        if found is None or len(nodes) < _SEVERAL:
+            continue
+        if len(nodes) >= (_SEVERAL if size >= _MUCH_BYTES else _MANY):
             yield _finding(facts, nodes, size, *found)
+            continue
+        place = (found[0], found[1].lineno)
+        dropped = folds.dropped_by(facts, nodes[0], found[1]) if place not in told and not _retraced(facts) else None
+        if dropped is not None:
+            told.add(place)
+            yield _of_folds(facts, nodes, *dropped, *found)
 
 
 def _finding(facts: Facts, nodes: list[Node], size: int, file: str, call: ast.Call) -> Finding:
@@ -60,6 +73,38 @@ def _finding(facts: Facts, nodes: list[Node], size: int, file: str, call: ast.Ca
     )  # fmt: skip
     return Finding(
         NAMES[0], "warning", node.id, (), message, fix, file, call.lineno, evidence=tuple(evidence),
+        nodes=tuple(one.id for one in nodes),
+    )  # fmt: skip
+
+
+def _retraced(facts: Facts) -> bool:
+    """Whether `retraces` has such datasets to tell of, with functions that are mapped over them."""
+    traces = [one for one in facts.traces if facts.functions[one.function].origin == "user"]
+    return sum(bool(one.reason) and one.reason[0].startswith("a new dataset") for one in traces) >= _TRACED
+
+
+def _of_folds(
+    facts: Facts, nodes: list[Node], around: str, loop: ast.For | ast.While, file: str, call: ast.Call
+) -> Finding:
+    """A few small ones that the passes of a loop drop: each may need data of its own, as a fold does."""
+    own, name, count = pastes.source(facts, around), facts.name(nodes[0]), len(nodes)
+    message = (
+        f"the dataset that takes its elements from {name} was built {count:,} times, in passes of the loop in line "
+        f"{loop.lineno}, which drops it. TensorFlow keeps {name} of each, with what it holds, until the process ends"
+    )
+    tf = pastes.module(facts, around, "tensorflow") or "tf"
+    first, last = loop.body[0], loop.body[-1]
+    indent, end = indent_of(own.lines[first.lineno - 1]), (last.end_lineno or last.lineno) + 1
+    line = f"{tf}.keras.backend.clear_session()  # TensorFlow then lets go of them"
+    inside = first.lineno > loop.lineno and not isinstance(last, (ast.Return, ast.Break, ast.Continue, ast.Raise))
+    fix = pastes.written(Edit(around, end, end - 1, (f"{indent}{line}",))) if inside else ""
+    evidence = (
+        "where each pass can read the same data, build the dataset once, above the loop, instead",
+        "clear_session() also resets Keras' names of layers, and forgets a global dtype policy, a distribution "
+        "and its seed generator: set them again behind it",
+    )
+    return Finding(
+        NAMES[0], "note", nodes[0].id, (), message, fix or line, file, call.lineno, evidence=evidence,
         nodes=tuple(one.id for one in nodes),
     )  # fmt: skip
 
