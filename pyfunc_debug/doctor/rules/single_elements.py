@@ -9,11 +9,14 @@ from typing import Any
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.nodes import tail
+from pyfunc_debug.doctor.failures.reading.source import Source, parameters
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("single-elements",)
 _FEWEST, _LEAST_NS, _SHARE, _MOST_NS = 2000, 2_000_000_000, 0.3, 2_000_000
 """Elements, time in all, share of the recording's time, and time of one, from which and up to which it counts."""
+_WAITED_NS = 1_000_000_000
+"""The same for how long a loop waited for batches of them: TensorFlow's part of the way counts there, too."""
 _PICKS = {"range", "len", "tuple", "list", "dict", "zip", "enumerate", "int", "float", "bool", "str", "iter"}
 _PICKING = {"float32", "float64", "int32", "int64", "array", "asarray", "items", "values", "keys"}
 _HELPER = """def in_batches(elements, size):  # arrays of `size` elements: one crossing for all of them
@@ -35,8 +38,12 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not wall:
         return
     for node, size in picking(facts).items():
-        if facts.calls(node).total_ns >= max(facts.least_ns(_LEAST_NS), _SHARE * wall):
-            yield _finding(facts, facts.nodes[node], size, wall)
+        took, waited = facts.calls(node).total_ns, _waited(facts, facts.nodes[node])
+        if took >= max(facts.least_ns(_LEAST_NS), _SHARE * wall):
+            yield _finding(facts, facts.nodes[node], size, f"took {took / 1e9:.1f} s of {wall / 1e9:.1f} s")
+        elif waited >= max(facts.least_ns(_WAITED_NS), _SHARE * wall):
+            words = f"kept a loop waiting {waited / 1e9:.1f} s of {wall / 1e9:.1f} s"
+            yield _finding(facts, facts.nodes[node], size, words)
 
 
 def picking(facts: Facts) -> dict[int, int]:
@@ -56,6 +63,15 @@ def picking(facts: Facts) -> dict[int, int]:
     return found
 
 
+def _waited(facts: Facts, node: Node) -> int:
+    """How long loops waited for batches of a generator's elements, with the first one."""
+    loops = facts.meta.get("inputs") or []
+    return sum(
+        loop["first_ns"] + loop["wait_ns"] for loop in loops
+        if any(node.token in stage["tokens"] for stage in loop["stages"])
+    )  # fmt: skip
+
+
 def _only_picks(function: Any) -> bool:
     """Whether a generator computes nothing itself: then what its calls take is the way into Python and back."""
     called = [one.func for one in code.own_nodes(function) if isinstance(one, ast.Call)]
@@ -65,14 +81,13 @@ def _only_picks(function: Any) -> bool:
     )  # fmt: skip
 
 
-def _finding(facts: Facts, node: Node, size: int, wall: int) -> Finding:
+def _finding(facts: Facts, node: Node, size: int, took: str) -> Finding:
     calls = facts.calls(node.id)
     many = f" of {len(node.tout)} values" if len(node.tout) > 1 else ""
     return Finding(
         "single-elements", "warning", node.id, (),
-        f"{facts.name(node)} gives one element at a time: its {calls.count:,} elements{many} took "
-        f"{calls.total_ns / 1e9:.1f} s of {wall / 1e9:.1f} s, though it only picks them. That is the way into Python "
-        f"and back, for each; .batch({size}) comes behind it",
+        f"{facts.name(node)} gives one element at a time: its {calls.count:,} elements{many} {took}, though "
+        f"it only picks them. That is the way into Python and back, for each; .batch({size}) comes behind it",
         batched(facts, node, size)
         or f"yield arrays of {size} elements in {facts.name(node)}, and leave out .batch({size})",
         node.file, node.line,
@@ -95,19 +110,22 @@ def _pieces(facts: Facts, file: str, call: ast.Call, size: int) -> str:
         one for one in pastes.walk(tree, ast.Call)
         if pastes.last_name(one.func) == "batch" and len(one.args) == 1 and not one.keywords
     ]  # fmt: skip
-    if given is None or "args" in named or len(batches) != 1 or not tf or not np or tree is None:
+    if given is None or "args" in named or not tf or not np or tree is None:
         return ""
+    alone = len(batches) == 1 and not _is_shared(pastes.source(facts, file), batches[0])
     shapes = pastes.argument(call, 2, "output_shapes")
     older = None if signature is not None or shapes is None else _shapes(shapes)
     if signature is None and shapes is not None and not older:
         return ""
     text = pastes.text_of(facts, file, given)
     made = f"({text})()" if isinstance(given, ast.Lambda) else f"{text}()"
-    number = pastes.text_of(facts, file, batches[0].args[0])
+    number = pastes.text_of(facts, file, batches[0].args[0]) if alone else str(size)
     specs = f"{tf}.nest.map_structure(lambda one: {tf}.TensorSpec([None, *one.shape], one.dtype), "
-    pieces: dict[ast.expr, str] = {
-        given: f"lambda: in_batches({made}, {number})", tail(batches[0]): "",
-    }  # fmt: skip
+    pieces: dict[ast.expr, str] = {given: f"lambda: in_batches({made}, {number})"}
+    if alone:
+        pieces[tail(batches[0])] = ""
+    else:  # the elements are single again behind it, for whatever comes: in C++
+        pieces[_behind(call)] = ".unbatch()"
     if signature is not None:
         pieces[signature] = f"{specs}{pastes.text_of(facts, file, signature)})"
     for one in older or ():
@@ -117,8 +135,24 @@ def _pieces(facts: Facts, file: str, call: ast.Call, size: int) -> str:
     return pastes.written(helper, *pastes.each_replaced(facts, file, pieces))
 
 
+def _is_shared(own: Source, batch: ast.Call) -> bool:
+    """Whether a batch() is asked of what a function is given, which may be other datasets, too."""
+    around = [one for one in own.around(batch) if isinstance(one, (ast.FunctionDef, ast.Lambda))]
+    return any(code.root(batch.func) in parameters(one) for one in around)
+
+
+def _behind(call: ast.Call) -> ast.expr:
+    """The place behind a call."""
+    place = ast.Name("behind", ast.Load())
+    place.lineno = place.end_lineno = call.end_lineno or call.lineno
+    place.col_offset = place.end_col_offset = call.end_col_offset or 0
+    return place
+
+
 def _shapes(node: ast.expr) -> list[ast.List | ast.Tuple]:
     """The shapes in output_shapes, each as its list of sizes; nothing where one of them is another expression."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):  # `((),) * 10`
+        return _shapes(node.left)
     if isinstance(node, ast.Call):
         return _shapes(node.args[0]) if len(node.args) == 1 else []
     if not isinstance(node, (ast.List, ast.Tuple, ast.Dict)):
