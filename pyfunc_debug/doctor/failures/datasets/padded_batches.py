@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.code import all_nodes
-from pyfunc_debug.doctor.failures.datasets import declared_types
+from pyfunc_debug.doctor.failures.datasets import declared_types, undecoded
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, user_generators
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, recorded, written
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.failures.reading.symbols import alias
+from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, shape_of
 
 RULE = "ragged-batch"
 _LARGER = "Attempted to pad to a smaller size than the input element"
@@ -47,6 +47,9 @@ def explain(situation: Situation) -> Explanation | None:
     if _VALUES in situation.message:
         return _padding(spot, call, spec)
     nests = _NESTING.search(situation.message) is not None
+    text = dtype_of(spec) == "string" and shape_of(spec) == () and nests
+    if text and (found := undecoded.explained(spot, call, RULE)) is not None:
+        return found
     return _one_dtype(situation, spot, call, spec, shapes) or (_shapes(spot, call, spec, shapes) if nests else None)
 
 
