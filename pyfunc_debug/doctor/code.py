@@ -79,12 +79,6 @@ def parameters(function: Definition) -> list[str]:
     return [one.arg for one in (*every, *extra)]
 
 
-def is_body(function: Definition) -> bool:
-    """Whether a function is decorated to be the body of a node: `@tf.numpy_function(Tout=...)`."""
-    made = [ast.unparse(one).partition("(")[0] for one in getattr(function, "decorator_list", ())]
-    return any(one.endswith(("py_function", "numpy_function")) for one in made)
-
-
 def local_names(function: Definition) -> set[str]:
     """Names that a function binds: parameters, and what it assigns, without `global` and `nonlocal` ones."""
     found, outer = set(parameters(function)), set()

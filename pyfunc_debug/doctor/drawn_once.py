@@ -60,7 +60,7 @@ def draws_of(
         name = ast.unparse(call.func)
         own = [one for one in known if one.name == name.removeprefix("self.") and one is not function]
         own = own or _call_of(tree, name)
-        if len(own) == 1 and not code.is_body(own[0]):
+        if len(own) == 1:
             found.update({one.line: one for one in draws_of(own[0], tree, depth - 1, of)})
     return sorted(found.values(), key=lambda one: one.line)
 

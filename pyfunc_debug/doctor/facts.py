@@ -16,7 +16,8 @@ from pyfunc_debug.analysis.contention import Contention, Waits, make_contention,
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.stages import StageAnswer, make_stages
 from pyfunc_debug.analysis.tallies import Tally, tallies
-from pyfunc_debug.doctor.code import all_nodes, is_body
+from pyfunc_debug.doctor.code import all_nodes
+from pyfunc_debug.doctor.decorated import decorator
 from pyfunc_debug.doctor.failures.reading.source import parsed
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
@@ -240,7 +241,7 @@ class Facts:
         None for a decorated body, which `map` traces a node for: its lines run in Python.
         """
         found = self._begins(file, line)
-        return None if found is not None and is_body(found) else found
+        return None if found is not None and decorator(found) is not None else found
 
     def _begins(self, file: str | None, line: int | None) -> Definition | None:
         if file is None or line is None:
