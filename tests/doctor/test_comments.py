@@ -8,10 +8,10 @@ import pytest
 
 from pyfunc_debug.doctor.failures.reading.source import parsed
 from tests.doctor import programs
+from tests.doctor import programs_models as programs_models
+from tests.doctor import programs_pipelines as programs_pipelines
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_threads as programs_threads
-from tests.doctor import programs_threads_helper1 as programs_threads_helper1
-from tests.doctor import programs_threads_helper2 as programs_threads_helper2
 from tests.doctor.alone import alone, loaded
 from tests.doctor.test_programs import findings, name
 

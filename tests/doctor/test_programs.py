@@ -17,18 +17,18 @@ from pyfunc_debug.records import Finding
 from tests.doctor import programs
 from tests.doctor import programs_compiled as programs_compiled
 from tests.doctor import programs_decorated as programs_decorated
+from tests.doctor import programs_eager_training as programs_eager_training
+from tests.doctor import programs_files_and_weights as programs_files_and_weights
 from tests.doctor import programs_keras as programs_keras
+from tests.doctor import programs_keras_arrays as programs_keras_arrays
+from tests.doctor import programs_keras_data as programs_keras_data
+from tests.doctor import programs_models as programs_models
+from tests.doctor import programs_own_steps as programs_own_steps
+from tests.doctor import programs_pipelines as programs_pipelines
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_threads as programs_threads
-from tests.doctor import programs_threads_helper1 as programs_threads_helper1
-from tests.doctor import programs_threads_helper2 as programs_threads_helper2
-from tests.doctor import programs_threads_session33_2 as programs_threads_session33_2
-from tests.doctor import programs_threads_session35 as programs_threads_session35
-from tests.doctor import programs_threads_session35_1 as programs_threads_session35_1
-from tests.doctor import programs_threads_session35_2 as programs_threads_session35_2
-from tests.doctor import programs_threads_session35_3 as programs_threads_session35_3
 from tests.doctor import programs_traced_values as programs_traced_values
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted

@@ -1,4 +1,4 @@
-"""More programs that do not fail: as `programs_threads`, after threads that judges of this session found."""
+"""More programs that do not fail: own steps of training, their variables, losses and metrics, after threads of users."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.doctor.pasting import parts, pasted, run
 
-PROGRAMS = dict(parts((Path(__file__).parent / "failing" / "threads_session35_3.txt").read_text()))
+PROGRAMS = dict(parts((Path(__file__).parent / "failing" / "single_examples.txt").read_text()))
 
 
 def told(name: str, folder: Path) -> tuple[str, str]:
