@@ -1,4 +1,4 @@
-"""More programs that do not fail: own steps of training, their variables, losses and metrics, after threads of users."""
+"""More programs that do not fail: own steps of training, their variables, losses and metrics, after users' threads."""
 
 from __future__ import annotations
 
