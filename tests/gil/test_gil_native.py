@@ -487,11 +487,12 @@ def wait_outside() -> None:
     probe = gil.open_probe("native", canary=False)  # which would be another thread that waits for the GIL
     probe.start()
     probe.rows([])  # which imports, and gives up the GIL for it: the thread could end before its name is read
-    seen = threading.Event()
+    seen, over = threading.Event(), []
 
     def want() -> None:
         seen.set()
-        release(10_000)
+        while not over:  # however late the other thread comes: the GIL is wanted again once that has it
+            release(1_000)
 
     thread = threading.Thread(target=want, name="loader")
     thread.start()
@@ -499,6 +500,7 @@ def wait_outside() -> None:
     since_ns = keep_until_waiting(1, in_ops=False)
     hold(20_000)
     held_ns = time.monotonic_ns() - since_ns
+    over.append(True)
     probe.rows([])
     thread.join()
     probe.stop()
