@@ -2515,3 +2515,14 @@ def a_decorated_body_that_draws():
 
     for _ in range(4):
         step(tf.constant(1.0))
+
+
+@triggers("output-contract", says="kept the first and silently dropped the others", pastes=True)
+def two_results_of_scipy_where_the_line_uses_one():
+    from scipy.stats import spearmanr
+
+    @tf.function
+    def ranked(a, b):
+        return 1.0 - tf.reshape(tf.py_function(spearmanr, [a, b], Tout=tf.float32), [])
+
+    ranked(tf.constant([1.0, 2.0, 3.0]), tf.constant([1.0, 3.0, 2.0]))

@@ -32,6 +32,8 @@ _NUMBERS = {
     "complex64", "complex128",
 }  # fmt: skip
 """Dtypes that NumPy knows by the same name."""
+_TAKE_LISTS = ("tuple", "list", "stack", "concat", "add_n", "pack_sequence_as", "append", "extend")
+"""Functions that take several tensors in a list."""
 _PYTHON = {"float": "float32", "int": "int64", "bool": "bool", "str": "string", "bytes": "string"}
 
 
@@ -154,7 +156,11 @@ def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
     elif declared == ["string"] and (texts := _texts(facts, kind.node)):
         fix = texts
     else:
-        fix = _unpacked(facts, kind) or _declared(facts, kind.node, f"[{', '.join(_tout(kind))}]")
+        fix = (
+            _first_kept(facts, kind)
+            or _unpacked(facts, kind)
+            or _declared(facts, kind.node, f"[{', '.join(_tout(kind))}]")
+        )
     return _finding(
         facts, kinds, "error",
         f"{kind.node.body} returned a {kind.shown}, but Tout declares {len(declared)} ({', '.join(declared[:3])}). "
@@ -171,6 +177,22 @@ def _texts(facts: Facts, node: Node) -> str:
         return None if isinstance(value, (ast.List, ast.Tuple)) else f"{tf}.constant({text}, {tf}.string)"
 
     return pastes.returning(facts, node, make)
+
+
+def _first_kept(facts: Facts, kind: _Kind) -> str:
+    """The body in a lambda that gives the first value, where the line uses the node as one tensor; "" elsewhere."""
+    found = pastes.call_of(facts, kind.node)
+    if found is None or len(kind.declared or []) != 1:
+        return ""
+    file, call = found
+    func, tout, own = pastes.argument(call, 0, "func"), pastes.argument(call, 2, "Tout"), pastes.source(facts, file)
+    parent = own.parent(call)
+    used = isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Attribute)) or (
+        isinstance(parent, ast.Call) and call in parent.args and pastes.last_name(parent.func) not in _TAKE_LISTS
+    )
+    if not used or not isinstance(func, (ast.Name, ast.Attribute)) or isinstance(tout, (ast.List, ast.Tuple)):
+        return ""
+    return pastes.written(pastes.replaced(facts, file, {func: f"lambda *given: {own.text(func)}(*given)[0]"}))
 
 
 def _unpacked(facts: Facts, kind: _Kind) -> str:
