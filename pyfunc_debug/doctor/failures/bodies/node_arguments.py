@@ -1,18 +1,20 @@
-"""A node without Tout, and a body that returns a variable: TensorFlow takes neither."""
+"""A node without Tout or called as if it were its body, and a body that returns a variable."""
 
 from __future__ import annotations
 
 import ast
+import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess
 from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, py_call, return_value
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, parameters, read, short
-from pyfunc_debug.doctor.failures.reading.symbols import Described, alias, dtype_of, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import Described, alias, calls, dtype_of, lookup, shape_of
 
 RULE = "structure"
 _NO_TOUT = "Missing required argument: 'Tout'"
+_CALLED = re.compile(r"(?:EagerTensor|SymbolicTensor|Tensor)'? object is not callable")
 _VARIABLE = "Attempting to return a variable from an eagerly executed py_func"
 
 
@@ -23,9 +25,39 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if spot is None:
         return None
+    if _CALLED.search(situation.message) is not None:
+        return _called(situation)
     call = py_call(spot.source, spot.line) if not situation.body else None
     if call is not None and _NO_TOUT in situation.message and argument(call, 2, "Tout") is None:
         return _without_tout(spot, call)
+    return None
+
+
+def _called(situation: Situation) -> Explanation | None:
+    """`f = tf.py_function(g, inp=[x], Tout=t)`, and then `f(x)`: the result of one call is no function."""
+    for spot in reversed(situation.spots):
+        statement = spot.source.statement(spot.line)
+        called = {dotted(one.func) for one in calls(statement)} if statement is not None else set()
+        made = [
+            one for one in ast.walk(spot.source.tree)
+            if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call)
+            and dotted(one.value.func).rpartition(".")[2] in ("py_function", "numpy_function")
+            and [ast.unparse(target) for target in one.targets] in [[name] for name in called]
+        ]  # fmt: skip
+        call = made[0].value if len(made) == 1 else None
+        if not isinstance(call, ast.Call):
+            continue
+        func, tout, text = argument(call, 0, "func"), argument(call, 2, "Tout"), spot.source.text
+        if func is None or tout is None:
+            continue
+        name = ast.unparse(made[0].targets[0])
+        op = text(call.func)
+        cause = (
+            f"{op} ran {short(text(func), 30)} in line {call.lineno}, and gave its result: {name} is a tensor. Given "
+        )
+        cause += "Tout alone, it makes a function of it, which can be called."
+        edit = edit_of(spot.file, spot.source.replaced({call: f"{op}(Tout={text(tout)})({text(func)})"}))
+        return Explanation(RULE, spot.file, spot.line, cause, edit)
     return None
 
 

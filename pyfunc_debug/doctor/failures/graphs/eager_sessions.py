@@ -28,8 +28,8 @@ def explain(situation: Situation) -> Explanation | None:
     line = situation.last.line if situation.last is not None else spot.line
     file = situation.last.file if situation.last is not None else spot.file
     cause = (
-        "This program builds a graph for a Session, as TensorFlow 1 did. TensorFlow 2 runs each line at once, if nobody "
-        "switches that off before the first of them."
+        "This program builds a graph for a Session, as TensorFlow 1 did. TensorFlow 2 runs each line at once, if "
+        "nobody switches that off before the first of them."
     )
     imported = _imported(spot)
     if imported is None:
