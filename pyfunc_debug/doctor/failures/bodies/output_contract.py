@@ -348,6 +348,11 @@ def _explanation(
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
         if isinstance(target, ast.Tuple) and len(target.elts) < names:  # `a, b = ...` has to take all of them
             pieces[target] = ", ".join([*map(node.source.text, target.elts), *["_"] * (names - len(target.elts))])
+        elif isinstance(target, ast.Name) and names > 1 and _is_one(node, target.id):
+            same = [place for place, own in enumerate(tout.strip("[]").split(", ")) if own.endswith(f".{node.tout[0]}")]
+            listed = ["_"] * names
+            listed[same[0] if len(same) == 1 else 0] = target.id
+            pieces[target] = ", ".join(listed)
         found = node.source.replaced(pieces)
         edit = edit_of(node.site[0], found)
     if edit is None and not advice:
@@ -355,6 +360,17 @@ def _explanation(
     return Explanation(
         RULE, *node.site, cause, edit, "" if edit is not None else advice, "measured" if sure else "likely"
     )
+
+
+def _is_one(node: Node, name: str) -> bool:
+    """Whether a name is used as one tensor wherever the file has it: not by its parts, and not as several."""
+    for one in ast.walk(node.source.tree):
+        if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load):
+            parent = node.source.parent(one)
+            apart = isinstance(parent, ast.Assign) and isinstance(parent.targets[0], (ast.Tuple, ast.List))
+            if apart or isinstance(parent, (ast.Subscript, ast.Starred, ast.For, ast.comprehension)):
+                return False
+    return True
 
 
 def _begin(node: Node) -> str:

@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, indent_of, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, shape_of, symbolic_parts
 
 RULE = "generator"
 _Written = ast.Tuple | ast.List
@@ -720,6 +720,29 @@ def _spec_as_type(situation: Situation) -> Explanation | None:
     return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else "Pass it as output_signature=.")
 
 
+def _signed_lists(spot: Spot) -> Explanation | None:
+    """Lists in the `output_signature` that the failing line gives."""
+    statement, text = spot.source.statement(spot.line), spot.source.text
+    for call in calls(statement) if statement is not None else ():
+        given = next((one.value for one in call.keywords if one.arg == "output_signature"), None)
+        lists = [one for one in ast.walk(given) if isinstance(one, ast.List)] if given is not None else []
+        inner = [one for one in lists if not any(one is not other and one in ast.walk(other) for other in lists)]
+        specs = [one for one in inner if one.elts and all("Spec" in text(part) for part in one.elts)]
+        if not specs or len(specs) != len(lists):
+            continue
+        pieces: dict[ast.expr, str] = {
+            one: f"({', '.join(map(text, one.elts))}{',' if len(one.elts) == 1 else ''})" for one in specs
+        }
+        cause = (
+            "output_signature holds a list, and tf.data takes a list for one tensor: several are a tuple in it. What "
+        )
+        cause += "the generator yields has to be one there, too."
+        first, last, lines = spot.source.kept_lines(pieces)
+        return Explanation(RULE, spot.file, given.lineno if given is not None else call.lineno, cause,
+                           Edit(spot.file, first, last, lines))  # fmt: skip
+    return None
+
+
 def _lists(situation: Situation) -> Explanation | None:
     """Keras takes lists in a yielded element for structure, which tf.data does not know."""
     spot = situation.last
@@ -748,6 +771,9 @@ def _lists(situation: Situation) -> Explanation | None:
                         "a tuple or a dict.",
                         Edit(file, new[0], new[1], (new[2],)),
                     )  # fmt: skip
+    signed = _signed_lists(spot)
+    if signed is not None:
+        return signed
     return Explanation(
         RULE, spot.file, spot.line, "the generator yields a list, and tf.data takes a list for one tensor.", None,
         "Yield tuples (or dicts) where there are several inputs or targets.",
