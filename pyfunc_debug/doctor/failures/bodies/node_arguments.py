@@ -34,7 +34,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _called(situation: Situation) -> Explanation | None:
-    """`f = tf.py_function(g, inp=[x], Tout=t)`, and then `f(x)`: the result of one call is no function."""
+    """`f = tf.py_function(g, inp=[x], Tout=t)`, and then `f(x)`: the result of one call cannot be called."""
     for spot in reversed(situation.spots):
         statement = spot.source.statement(spot.line)
         called = {dotted(one.func) for one in calls(statement)} if statement is not None else set()
