@@ -11,6 +11,7 @@ import dataclasses
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
@@ -30,6 +31,8 @@ from pyfunc_debug.recorder.long_trace import EPOCHS, LongTrace
 from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
+_MOST_SAID = 8
+"""Calls of one body that are printed: of a generator of generators there may be thousands."""
 _BUSY_SHARE = 0.1
 """A thread works if it was on a core, or waited for one, for this share of the time between two looks."""
 _SOONER = 0.9
@@ -80,6 +83,7 @@ class HangWatch:
         self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
         self._looked_ns = 0
         self._reported: set[int] = set()
+        self._said: Counter[str] = Counter()  # calls, by body
         self._working: dict[int, _Work] = {}
         self._deaths = ThreadDeaths()
         self._between_s = min(_LOOK_S, after_s / 2)
@@ -230,8 +234,12 @@ class HangWatch:
             if dead is not None:
                 facts["dead"] = dataclasses.asdict(dead)
             self._notice(Notice.HANG, ticket.token, ticket.call, **facts)
+            body = self._body(ticket.token)
+            self._said[body] += 1
+            if self._said[body] > _MOST_SAID:
+                continue
             waits = f"waits for {state.what}" if state.what else "is in C code"
-            lines.append(f"  call #{ticket.call} of {self._body(ticket.token)}, for {age:.0f} s: {waits}")
+            lines.append(f"  call #{ticket.call} of {body}, for {age:.0f} s: {waits}")
             lines += [f"    {line}" for line in where[-_TEXT_FRAMES:]]
             if held is not None and not held.itself:
                 at = f"{source_line(held.file, held.taken)} {line_text(held.file, held.taken)}"
@@ -240,6 +248,10 @@ class HangWatch:
             if dead is not None:
                 lines.append(f"    {dead.thread}, which calls {dead.does}, died of {dead.error}:")
                 lines.append(f"    {source_line(dead.file, dead.line)} {line_text(dead.file, dead.line)}")
+            if self._said[body] == _MOST_SAID:
+                lines.append(f"    more calls of {body} that stand still are noted in the recording, and not printed")
+        if not lines:
+            return
         if pool:
             lines.append(
                 f"  {len(still)} calls wait at once, as many as TensorFlow's pool has threads: nobody may be left to "

@@ -499,6 +499,26 @@ def test_it_is_told_once():
     assert len(texts) == 1
 
 
+def test_of_many_calls_of_a_body_some_are_printed_and_all_noted():
+    end, texts, noted = threading.Event(), [], []
+    threads = [threading.Thread(target=end.wait, daemon=True) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    tickets = {
+        call: SimpleNamespace(
+            call=call, token="t", ident=thread.ident, thread=thread.native_id, start_ns=time.monotonic_ns(), end_ns=0
+        ) for call, thread in enumerate(threads)
+    }  # fmt: skip
+    watch = hang.HangWatch(tickets, str, lambda *a, **k: noted.append(a), 0.0, texts.append)
+    while len(noted) < 12:  # until all threads stand still
+        watch.look()
+    end.set()
+    printed = "\n".join(texts)
+    assert printed.count("call #") == 8
+    assert printed.count("are noted in the recording, and not printed") == 1
+    assert {one[2] for one in noted} == {*range(12)}
+
+
 @pytest.mark.parametrize("post_mortem", [False, True])
 def test_a_call_at_the_prompt_of_another_debugger_is_left_alone(post_mortem):
     asked, answer, went_on, end = (threading.Event() for _ in range(4))
