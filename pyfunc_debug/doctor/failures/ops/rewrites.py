@@ -387,7 +387,7 @@ class _Ops(ast.NodeTransformer):
             if isinstance(node.slice, (ast.Tuple, ast.Slice)) or self._bools(node.slice):
                 raise _NoOpError
             value = lookup(node.value, self.spot)
-            if isinstance(value, (list, tuple)) or type(value).__module__ == "numpy":
+            if (isinstance(value, (list, tuple)) and _are_values(value)) or type(value).__module__ == "numpy":
                 return self._op("gather", [node.value, node.slice])
             raise _NoOpError
         return node
@@ -687,3 +687,12 @@ def _part_of(target: ast.expr, ops: _Ops) -> bool:
 def created(name: str) -> str | None:
     """TensorFlow's name for NumPy's function that makes an array of a shape."""
     return _CREATE.get(name)
+
+
+def _are_values(listed: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether what a list holds can be a tensor: numbers, texts, arrays and tensors, and lists of these."""
+    plain = (bool, int, float, complex, str, bytes)
+    return all(
+        _are_values(one) if isinstance(one, (list, tuple)) else isinstance(one, plain) or hasattr(one, "dtype")
+        for one in listed
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from pyfunc_debug.doctor.failures.models.keras_calls import is_loss
 from pyfunc_debug.doctor.failures.pastes import wrapping
@@ -12,6 +13,9 @@ from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, described, is_keras
 
 RULE = "symbolic-value"
+
+_TENSOR_OF_GENERATOR = re.compile(r"from_generator\(\s*(?:generator=)?[\w.]+\.(?:py|numpy)_function\(")
+"""A node in the place of a generator: `from_generator` takes no tensor."""
 
 
 def explained(
@@ -31,6 +35,12 @@ def explained(
         cause = f"`{code}` ran once, while the Keras model was built: {what}. Only layers and keras.ops take it."
     else:
         cause = f"`{code}` ran once, {when(situation)}, when {' and '.join(shown)} had no value yet. {runs(situation)}"
+    if edit is not None and _TENSOR_OF_GENERATOR.search("\n".join(edit.lines)):
+        given = ", ".join(name for name in parts if name.isidentifier())
+        edit, advice = None, (
+            f"from_generator calls a function, and gives it what stands in args as values: from_generator(read, "
+            f"args=({given},), ...) of a function read({given}) that takes it there."
+        )  # fmt: skip
     if edit is None and not advice and is_loss(situation):
         advice = "A loss needs a gradient, and NumPy and Python give none: compute it with TensorFlow's ops."
     if edit is None and not advice:
