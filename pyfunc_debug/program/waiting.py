@@ -98,7 +98,7 @@ def waiting(ident: int) -> Waiting | None:
     frame = sys._current_frames().get(ident)
     if frame is None:
         return None
-    at = (id(frame.f_code), frame.f_lasti)
+    at = _place(frame)
     what, lock, held = _reason(frame)
     stack: list[Frame] = []
     own = 0
@@ -120,7 +120,11 @@ def waiting(ident: int) -> Waiting | None:
 def place_of(ident: int) -> tuple[int, int] | None:
     """Where a thread is, as `Waiting.at` says it. Reads no variable: that would keep it alive."""
     frame = sys._current_frames().get(ident)
-    return None if frame is None else (id(frame.f_code), frame.f_lasti)
+    return None if frame is None else _place(frame)
+
+
+def _place(frame: FrameType) -> tuple[int, int]:
+    return id(frame.f_code), frame.f_lasti
 
 
 @no_search()

@@ -9,9 +9,9 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.graphs.text_methods import of_texts_alone
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, short
+from pyfunc_debug.doctor.failures.reading.source import indent_of, short
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     calls,
@@ -60,19 +60,17 @@ def explain(situation: Situation) -> Explanation | None:
             return None
         texts = [f'[" ".join(map(str, row)) for row in {one}.tolist()]' for one in names]
         joined = " Each row of ids is joined to a text."
-    text, dtype = _with(source, value, dict(zip(inputs, texts))), dtype_of(variable)
-    if text is None or len(set(names)) < len(names):
+    if value.lineno != value.end_lineno or not source.lines[value.lineno - 1].isascii() or len(set(names)) < len(names):
         return None
+    text, dtype = source.text_with(value, dict(zip(inputs, texts))), dtype_of(variable)
     body = f"lambda {', '.join(names)}: {np}.{dtype}({text})"
     given = ", ".join(source.text(one) for one in inputs)
     new = f"{tf}.ensure_shape({tf}.numpy_function({body}, [{given}], {tf}.{dtype}), [])"
     owner = source.text(target)
     edit = edit_of(spot.file, source.replaced({value: new}))
     if edit is not None and isinstance(statement, ast.Assign):
-        whole = source.lines[statement.lineno - 1]
-        blanks = whole[: len(whole) - len(whole.lstrip())]
-        line = f"{blanks}{owner}.assign({new})"
-        edit = type(edit)(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (line,))
+        line = f"{indent_of(source.lines[statement.lineno - 1])}{owner}.assign({new})"
+        edit = Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (line,))
         joined += f" {owner} is a variable, which `=` would replace: assign gives it the value."
     cause = (
         f"{short(source.text(called[0].func), 40)} is Python, which needs values: Keras traced update_state with "
@@ -95,14 +93,3 @@ def _kept(statement: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and len(call.args) == 1:
         return (call.func.value, call.args[0]) if call.func.attr.startswith("assign") else (None, None)
     return None, None
-
-
-def _with(source: Source, value: ast.expr, pieces: dict[ast.expr, str]) -> str | None:
-    """An expression on one line with other text in the places of some of its parts."""
-    if value.lineno != value.end_lineno or not source.lines[value.lineno - 1].isascii():
-        return None
-    line, end = source.lines[value.lineno - 1], value.end_col_offset or 0
-    for one, text in sorted(pieces.items(), key=lambda part: -part[0].col_offset):
-        line = f"{line[: one.col_offset]}{text}{line[one.end_col_offset :]}"
-        end += len(text) - ((one.end_col_offset or 0) - one.col_offset)
-    return line[value.col_offset : end]
