@@ -96,7 +96,7 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--programs", choices=["some", "more", "all"],
-        help="of the doctor's programs: a share (with nothing named to run), the others (nothing else is run), or all",
+        help="of the doctor's programs, and of Notebook 7: a share (with nothing named to run), the rest, or all",
     )  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the doctor's programs those that are not asked for."""
+    """What is not asked for of the doctor's programs, and of what is tried in a second front end."""
     wanted = config.option.programs
     if wanted == "all":
         return
@@ -217,8 +217,8 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return {
-        "some": "the doctor's programs: one of four, and one for each rule; --programs all runs them all, as CI does",
-        "more": "the doctor's programs that the whole suite leaves out, and nothing else",
+        "some": "the doctor's programs: one of sixteen, and one for each rule; --programs all: all, as CI does",
+        "more": "what the whole suite leaves out: most of the doctor's programs, and Notebook 7",
         "all": "the doctor's programs: all that are asked for",
     }[config.option.programs]
 

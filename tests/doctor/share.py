@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-ONE_OF = 4
+ONE_OF = 16
 
 
 def shared(cases: Iterable[tuple[str, str, Any]]) -> Iterable[tuple[str, Any, list[pytest.MarkDecorator]]]:

@@ -103,7 +103,7 @@ BODIES = "def halve(x):\n    return x / 2\n"
 STOP = "%%pyfunc_trace\nb = pfd.break_on('brighten')\nout = step(tf.constant(batch), tf.constant(4.))\nb.remove()"
 
 
-@pytest.fixture(scope="module", params=["lab", "notebook"])
+@pytest.fixture(scope="module", params=["lab", pytest.param("notebook", marks=pytest.mark.more)])
 def lab(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
     write_notebook(
