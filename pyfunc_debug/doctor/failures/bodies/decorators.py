@@ -1,4 +1,4 @@
-"""`@tf.numpy_function(Tout=...)` above a function: on a method, without Tout's name, and calls that name arguments."""
+"""`@tf.numpy_function(Tout=...)` above a function: on a method, and calls that name arguments."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.doctor.decorated import decorator
 from pyfunc_debug.doctor.failures.bodies.structures import is_object
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.dtypes import Guess
-from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of
 from pyfunc_debug.doctor.failures.reading.symbols import lookup
@@ -19,8 +18,6 @@ RULE = "structure"
 _FIRST = "types [<NOT CONVERTIBLE TO TENSOR>"
 """What TensorFlow says where the first input of a node cannot become a tensor."""
 _NAMED = re.compile(r"py_function_wrapper\(\) got an unexpected keyword argument '(\w+)'")
-_NO_TOUT = "Missing required argument: 'Tout'"
-_INP = "Don't set the `inp` argument"
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -29,59 +26,10 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or situation.body or situation.kind not in ("TypeError", "ValueError"):
         return None
     said = situation.message
-    if said.startswith((_NO_TOUT, _INP)):
-        return _declared(spot, said.startswith(_INP))
     named = _NAMED.search(said)
     if named is not None:
         return _by_name(spot, named[1])
     return _method(spot, said)
-
-
-# -- Tout and inp -----------------------------------------------------------------------------------------------------
-
-
-def _declared(spot: Spot, inp: bool) -> Explanation | None:
-    """`@tf.numpy_function(tf.float32)`, `@tf.numpy_function` and `@tf.numpy_function(inp=[...], Tout=...)`."""
-    source = spot.source
-    above = [
-        (function, one) for function in all_nodes(source.tree)
-        if isinstance(function, ast.FunctionDef) for one in function.decorator_list
-        if one.lineno <= spot.line <= (one.end_lineno or one.lineno)
-        and dotted(one.func if isinstance(one, ast.Call) else one).rpartition(".")[2] in NODE_CALLS
-    ]  # fmt: skip
-    if len(above) != 1:
-        return None
-    function, made = above[0]
-    call = made if isinstance(made, ast.Call) else ast.Call(made, [], [])
-    maker, op = source.text(call.func), dotted(call.func).rpartition(".")[2]
-    kept = [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.arg not in ("inp", "func", "Tout")]
-    if inp:
-        tout = argument(call, 2, "Tout")
-        cause = f"above a function {op} takes no inp: the arguments of each call of {function.name} are its inputs."
-        text = source.text(tout) if tout is not None else ""
-    else:
-        given = call.args[0] if len(call.args) == 1 else None
-        cause = (
-            f"the first argument of {op} is the function, and above {function.name} there is none to give: Tout needs "
-            "its name there." if given is not None else
-            f"{op} above {function.name} lacks Tout: the graph has to know the dtypes of what {function.name} returns "
-            "before it runs."
-        )  # fmt: skip
-        text = source.text(given) if given is not None else _guessed(spot, function)
-    edit = edit_of(
-        spot.file, source.replaced({made: f"{maker}({', '.join([f'Tout={text}', *kept])})"}) if text else None
-    )
-    advice = f"Say them: @{maker}(Tout=...), with a dtype for each value that {function.name} returns."
-    return Explanation(RULE, spot.file, made.lineno, cause, edit, "" if edit is not None else advice)
-
-
-def _guessed(spot: Spot, function: ast.FunctionDef) -> str:
-    """The dtypes that a body returns, as its source says; empty where it does not."""
-    dtypes, many = Guess(Spot(spot.file, function.lineno, {}, spot.module, "")).returned(function)
-    known = [one for one in dtypes if one is not None]
-    if not known or len(known) != len(dtypes):
-        return ""
-    return f"[{', '.join(known)}]" if many else known[0]
 
 
 # -- calls ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A node without Tout or called as if it were its body, and a body that returns a variable."""
+"""A node that is called as if it were its body, and a body that returns a variable."""
 
 from __future__ import annotations
 
@@ -6,31 +6,21 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.dtypes import Guess
-from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, py_call, return_value
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Function, dotted, parameters, read, short
-from pyfunc_debug.doctor.failures.reading.symbols import Described, alias, calls, dtype_of, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, return_value
+from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.source import dotted, read, short
+from pyfunc_debug.doctor.failures.reading.symbols import calls
 
 RULE = "structure"
-_NO_TOUT = "Missing required argument: 'Tout'"
 _CALLED = re.compile(r"(?:EagerTensor|SymbolicTensor|Tensor)'? object is not callable")
 _VARIABLE = "Attempting to return a variable from an eagerly executed py_func"
 
 
 def explain(situation: Situation) -> Explanation | None:
-    """The explanation, if a node lacks its Tout, or its body returns a variable."""
+    """The explanation, if the result of a node is called, or its body returns a variable."""
     if _VARIABLE in f"{situation.message}\n{situation.error}":
         return _variable(situation)
-    spot = situation.last
-    if spot is None:
-        return None
-    if _CALLED.search(situation.message) is not None:
-        return _called(situation)
-    call = py_call(spot.source, spot.line) if not situation.body else None
-    if call is not None and _NO_TOUT in situation.message and argument(call, 2, "Tout") is None:
-        return _without_tout(spot, call)
-    return None
+    return _called(situation) if _CALLED.search(situation.message) is not None else None
 
 
 def _called(situation: Situation) -> Explanation | None:
@@ -59,41 +49,6 @@ def _called(situation: Situation) -> Explanation | None:
         edit = edit_of(spot.file, spot.source.replaced({call: f"{op}(Tout={text(tout)})({text(func)})"}))
         return Explanation(RULE, spot.file, spot.line, cause, edit)
     return None
-
-
-def _without_tout(spot: Spot, call: ast.Call) -> Explanation:
-    """`tf.py_function(f, [x])`: the dtype that the body returns, as far as its text says."""
-    given, inp = argument(call, 0, "func"), argument(call, 1, "inp")
-    body, tf = (short(spot.source.text(given), 30) if given is not None else "the body"), alias(spot, "tensorflow")
-    function = _function(given, spot)
-    dtypes: list[str | None] = []
-    if function is not None and isinstance(inp, (ast.List, ast.Tuple)):
-        values = [lookup(one, spot) for one in inp.elts]
-        known = {
-            name: Described(dtype_of(value), shape_of(value))
-            for name, value in zip(parameters(function), values) if dtype_of(value)
-        }  # fmt: skip
-        dtypes, _ = Guess(Spot(spot.file, function.lineno, known, spot.module, "")).returned(function)
-    cause = (
-        f"Tout is missing: at trace {body} has not run, and TensorFlow must know which dtype it will return. "
-        f"{dotted(call.func) or 'py_function'} takes it as its third argument."
-    )
-    found = [one for one in dtypes if one is not None]
-    if not found or len(found) != len(dtypes):
-        return Explanation(RULE, spot.file, call.lineno, cause, None, f"Add Tout={tf}.float32, or what {body} returns.")
-    tout = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
-    edit = edit_of(spot.file, spot.source.replaced({call: spot.source.with_argument(call, f"Tout={tout}")}))
-    return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else f"Add Tout={tout}.", "likely")
-
-
-def _function(given: ast.expr | None, spot: Spot) -> Function | None:
-    if isinstance(given, ast.Lambda):
-        return given
-    found = [
-        one for one in ast.walk(spot.source.tree)
-        if isinstance(one, ast.FunctionDef) and given is not None and one.name == dotted(given).rpartition(".")[2]
-    ]  # fmt: skip
-    return found[0] if len(found) == 1 else None
 
 
 def _variable(situation: Situation) -> Explanation | None:
