@@ -138,13 +138,14 @@ def browser(size: tuple[int, int] = (1400, 1000), dark: bool = False) -> Iterato
 
     The pages of a module share a context: each new one takes half a second of CPU, and knows no compiled script.
     """
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     if not _chromium:
         driver = sync_playwright().start()
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
         context = chromium.new_context(permissions=["clipboard-write"])  # without a window it would be refused
         context.set_default_timeout(1000 * HANG_S)
+        expect.set_options(timeout=1000 * HANG_S)
         _chromium[:] = [context, chromium, driver]
     context = _chromium[0]
     page = context.new_page()

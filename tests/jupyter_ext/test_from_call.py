@@ -17,8 +17,6 @@ from tests import forked
 from tests.jupyter_ext.lab import Notebook, Server, browser, write_notebook
 from tests.limits import HANG_S
 
-expect.set_options(timeout=1000 * HANG_S)
-
 SETUP = """
 %load_ext pyfunc_debug
 import numpy as np, tensorflow as tf

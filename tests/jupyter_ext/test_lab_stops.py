@@ -7,6 +7,7 @@ import re
 
 import ipykernel
 import pytest
+from playwright.sync_api import expect
 
 from tests.jupyter_ext.lab import Notebook, Server, browser, write_notebook
 from tests.limits import HANG_S
@@ -268,7 +269,7 @@ def test_without_either_the_input_box_asks_and_the_panel_says_so(notebook):
 
 def test_breakpoints_by_a_click_are_those_of_the_magic(notebook):
     cells = [SETUP.replace("PATIENCE", str(HANG_S)), "%%pyfunc_trace\nprint('total', total(3))", "%pyfunc_break list", "%%pyfunc_trace\nprint('total', total(6))",
-             '%pyfunc_break augment --if "x.max() > 99"', "%pyfunc_break list"]  # fmt: skip
+             '%pyfunc_break augment --if "x.max() > 99"', "%pyfunc_break list", "%pyfunc_break clear"]  # fmt: skip
     notebook.cells(cells)
     page = notebook.page
 
@@ -326,14 +327,25 @@ def test_breakpoints_by_a_click_are_those_of_the_magic(notebook):
     second.locator('.brk[aria-pressed="true"]').click()
     second.locator('.brk[aria-pressed="false"]').wait_for()
     assert "no breakpoints" in run(5)
-    # A call: once.
+    # A call: once. It is set for the node, and any call of that says so.
+    button = second.locator('[data-focus="stop-here-next"]')
+    title = second.locator(".chead .ttl")
     second.locator(".calls tr[data-call]").first.click()
-    second.locator('[data-focus="stop-here-next"]').click()
+    button.click()
     second.locator('[data-focus="stop-here-next"]', has_text="the next call stops").wait_for()
-    # Also when the pane has been drawn again: another call, and back.
-    second.locator(".calls tr[data-call]").nth(1).click()
-    second.locator('[data-focus="stop-here-next"]', has_text="stop here next time").wait_for()
-    second.locator(".calls tr[data-call]").first.click()
-    second.locator('[data-focus="stop-here-next"]', has_text="the next call stops").wait_for()
+    shown = title.inner_text()
+    page.keyboard.press("]")
+    expect(title).not_to_have_text(shown)
+    expect(button).to_have_text("the next call stops")
     assert "augment" in run(5)
+    # It is no longer there: the panel says so, and a press that a repaint cuts sets it again.
+    run(6)
+    expect(button).to_have_text("stop here next time")
+    shown, box = title.inner_text(), button.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.keyboard.press("[")
+    expect(title).not_to_have_text(shown)
+    page.mouse.up()
+    expect(button).to_have_text("the next call stops")
     assert page.errors == []

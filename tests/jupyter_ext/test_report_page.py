@@ -12,10 +12,7 @@ from playwright.sync_api import expect
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
 from tests.jupyter_ext.lab import browser, make_new, shoot
-from tests.limits import HANG_S
 from tests.report import recordings
-
-expect.set_options(timeout=1000 * HANG_S)
 
 FINDINGS = [
     Finding("body-raised", "error", 1, (301, 602), "`decode` raised 3 times <b>!</b>", "ds = ds.ignore_errors(log_warning=True)", recordings.FILE, 29),

@@ -77,6 +77,21 @@ export function keepFocus(root: HTMLElement, repaint: () => void): void {
 }
 
 /**
+ * Makes the click of a press on a named button that was made again before it was let go: the browser makes none then, and
+ * nobody knows that a repaint came in between.
+ */
+export function keepClicks(root: HTMLElement, signal: AbortSignal): void {
+  const named = (event: Event): HTMLElement | null => (event.target as HTMLElement).closest<HTMLElement>("button[data-focus]");
+  let pressed: HTMLElement | null = null;
+  root.addEventListener("pointerdown", (event) => (pressed = event.button === 0 ? named(event) : null), { signal });
+  root.addEventListener("pointerup", (event) => {
+    const was = pressed, now = named(event);
+    pressed = null;
+    if (was && now && !root.contains(was) && was.dataset["focus"] === now.dataset["focus"]) now.click();
+  }, { signal });
+}
+
+/**
  * Calls `act` when somebody presses and lets go on one row, also when the rows are made again in between: while a recording
  * grows, that happens several times a second, and the browser then makes no click of it.
  */

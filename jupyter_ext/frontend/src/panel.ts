@@ -1,6 +1,6 @@
 // The panel: puts the parts together, hears the keys, and asks for what is new.
 import type { DataSource, Place } from "./data/source";
-import { clear, h, text } from "./dom";
+import { clear, h, keepClicks, text } from "./dom";
 import { matcher } from "./glob";
 import { keepKeys } from "./keys";
 import { Breakpoints } from "./data/breakpoints";
@@ -75,6 +75,7 @@ export class Panel {
     root.setAttribute("role", "region");
     root.setAttribute("aria-label", "pyfunc_debug");
     keepKeys(root, signal);
+    keepClicks(root, signal);
     const goto = (file: string, line: number): void => {
       state.open("source");
       this.sourcePane.goto(file, line);
@@ -93,7 +94,7 @@ export class Panel {
     if (breakpoints) {
       state.on(["overview", "tab"], () => breakpoints.refresh(), signal);
       source.stops?.onChange(() => breakpoints.refresh(), signal);
-      const timer = window.setInterval(() => ["stop", "source"].includes(state.tab) && root.checkVisibility() && breakpoints.refresh(), 3000);
+      const timer = window.setInterval(() => ["call", "stop", "source"].includes(state.tab) && root.checkVisibility() && breakpoints.refresh(), 3000);
       signal.addEventListener("abort", () => window.clearInterval(timer));
       breakpoints.refresh();
     }

@@ -1,7 +1,7 @@
 // Everything about one call: times, values with their difference to the call before, gradients, stacks, failure.
 import type { CallDetail, Delta, FrameLine, Status, Value } from "../data/protocol";
 import type { DataSource } from "../data/source";
-import { clear, h, keepFocus, prose } from "../dom";
+import { clear, h, keepFocus, prose, text } from "../dom";
 import { int, plural, sig3, time, typeText, waited } from "../format";
 import type { Breakpoints } from "../data/breakpoints";
 import { State } from "../state";
@@ -17,9 +17,9 @@ export class CallPane {
   private shown: number | null = null;
   private detail: CallDetail | null = null;
   private asked = 0;
-  /** What "stop here next time" said for a call, also after the pane is drawn again. */
-  private said: { call: number; text: string } | null = null;
-  private stopNextButton: { call: number; button: HTMLElement } | null = null;
+  /** Why no breakpoint could be set from a call, also after the pane is drawn again. */
+  private refused: { call: number; text: string } | null = null;
+  private paintStopNext: () => void = () => {};
 
   constructor(
     private readonly state: State,
@@ -30,6 +30,7 @@ export class CallPane {
   ) {
     this.looks = new Looks(source, (id) => this.select(id), signal);
     state.on(["selection", "overview"], () => this.update(), signal);
+    breakpoints?.onChange(() => this.paintStopNext(), signal);
     this.update();
   }
   private readonly looks: Looks;
@@ -209,17 +210,22 @@ export class CallPane {
     return button;
   }
 
-  /** A breakpoint that stops the next call of this node, once. */
+  /** A breakpoint that stops the next call of this node, once; it says so as long as there is one. */
   private stopNext(call: CallDetail): HTMLElement | null {
+    const { breakpoints } = this;
     const row = this.state.rowOfNode(call.node, false);
-    if (!this.breakpoints || !row) return null;
-    const said = this.said?.call === call.id ? this.said.text : "stop here next time";
-    const button = h("button.lk", { type: "button", "data-focus": "stop-here-next", title: `Stops the next call of ${row.name} before its first line, once` }, said);
-    button.addEventListener("click", () => void this.breakpoints!.add({ where: State.body(row), when: call.kind === "gradient" ? "gradient" : "before", once: true }).then((problem) => {
-      this.said = { call: call.id, text: problem || "the next call stops" };
-      if (this.stopNextButton?.call === call.id) this.stopNextButton.button.textContent = this.said.text;
+    if (!breakpoints || !row) return null;
+    const where = State.body(row), when = call.kind === "gradient" ? "gradient" : "before";
+    const button = h("button.lk", { type: "button", "data-focus": "stop-here-next", title: `Stops the next call of ${row.name} before its first line, once` });
+    this.paintStopNext = () => {
+      const waits = breakpoints.all.some((one) => one.once && one.enabled && one.where === where && one.when === when);
+      text(button, this.refused?.call === call.id ? this.refused.text : waits ? "the next call stops" : "stop here next time");
+    };
+    button.addEventListener("click", () => void breakpoints.add({ where, when, once: true }).then((problem) => {
+      this.refused = problem ? { call: call.id, text: problem } : null;
+      this.paintStopNext();
     }));
-    this.stopNextButton = { call: call.id, button };
+    this.paintStopNext();
     return button;
   }
 
