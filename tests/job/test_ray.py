@@ -29,7 +29,7 @@ PATIENT = {
 PROGRAM = """
     import contextlib, os, select, socket, sys, time, types
     import ray
-    from ray._private import node
+    from ray._private import node, services
 
     def train(rank, steps=5):
         import tensorflow as tf
@@ -60,6 +60,11 @@ PROGRAM = """
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 setattr(ray_params, f"{name}_port", free.getsockname()[1])
+        told = f"--dashboard_agent_listen_port={ray_params.dashboard_agent_listen_port}"  # Ray tells the agent only
+        begin = services.start_ray_process
+        services.start_ray_process = lambda command, kind, *args, **options: begin(
+            [*command, told] if kind == "raylet" else command, kind, *args, **options
+        )
         start(self, ray_params, *args, **options)
 
     node.Node.__init__ = with_ports
