@@ -147,6 +147,7 @@ from pyfunc_debug.doctor.failures.models import (
     output_labels,
     predictions,
     python_metrics,
+    replica_calls,
     row_numbers,
     sample_indices,
     sample_sizes,
@@ -170,6 +171,7 @@ __all__ = ["Edit", "Explanation", "explain", "from_facts"]
 
 CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     xla.explain,
+    xla.of_op,
     tflite.explain,
     lost_function.explain,
     restored_functions.explain,
@@ -199,6 +201,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     missing_super.explain,
     method_signatures.explain,
     missing_attribute.explain,
+    replica_calls.explain,
     predictions.explain,
     schedules.explain,
     scheduled_rates.explain,

@@ -265,6 +265,17 @@ def loop_body(op: Any) -> Any:
     return op.graph._functions[op.get_attr("body").name]._cached_graph
 
 
+_BRANCHES = ("then_branch", "else_branch")
+_CALLED = {"If": _BRANCHES, "StatelessIf": _BRANCHES, "PartitionedCall": ("f",), "StatefulPartitionedCall": ("f",)}
+
+
+def called_graphs(op: Any) -> list[Any]:
+    """The graphs that an op chooses from or calls: the branches of `tf.cond`, a tf.function. Lost ones are left out."""
+    names = [op.get_attr(one).name for one in _CALLED.get(op.type, ())]
+    functions = [getattr(op.graph, "_functions", {}).get(name) for name in names]
+    return [one for one in (getattr(each, "_cached_graph", None) for each in functions) if one is not None]
+
+
 dataset_functions = operator.methodcaller("_functions")
 """The functions of one transformation of a Dataset, wrapped."""
 dataset_inputs = operator.methodcaller("_inputs")

@@ -42,6 +42,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     calls,
     dtype_of,
     is_symbolic,
+    lookup,
     ops_without_rank,
     shape_of,
     symbolic_parts,
@@ -67,6 +68,16 @@ _CALLING = re.compile(r"when calling (\w+)\.call\(\)")
 _LOOP = re.compile(r"has shape (\([^)]*\)) before the loop, but shape <unknown> after")
 _OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 _READ = ("ParseTensor", "DecodeImage")
+_STATISTICS = (
+    "spearmanr",
+    "pearsonr",
+    "kendalltau",
+    "weightedtau",
+    "pointbiserialr",
+    "ks_2samp",
+    "ttest_ind",
+    "ttest_rel",
+)
 _BY_NUMBER = ("sin", "cos", "tan", "exp", "log", "log1p", "sqrt", "square", "abs", "tanh", "sinh", "cosh", "sign")
 _FARTHEST = 400
 _THROUGH = {
@@ -330,6 +341,8 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
         edit = edit or _like_its_input(spot, call)
         said = _LIKE_INPUT if edit is not None else said
     said = said if asked is None else f" {node.called} tells it here for zeros."
+    if edit is None and (edit := _of_statistic(spot, call, node, _inputs(situation, node, op))) is not None:
+        said = f" {node.called} gives a statistic and its p-value: the first is one number."
     if edit is None:
         edit = _of_compiled(spot, call)
         said = " For a loss or metric a list of its values will do." if edit is not None else said
@@ -613,6 +626,20 @@ def _by_number(node: ast.AST, given: set[str]) -> bool:
         return dotted(node.func).rpartition(".")[2] in _BY_NUMBER and _by_number(node.args[0], given)
     number = isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
     return number or (isinstance(node, ast.Name) and node.id in given)
+
+
+def _of_statistic(spot: Spot, call: ast.Call, node: Node, given: list[tuple[str, Shape | None]]) -> Edit | None:
+    """The statistic, without its p-value, of two rows of numbers, where the body is a function of SciPy's."""
+    function = argument(call, 0, "func")
+    value = lookup(function, spot) if function is not None else None
+    of_scipy = str(getattr(value, "__module__", "")).startswith("scipy.stats")
+    if not of_scipy or getattr(value, "__name__", "") not in _STATISTICS or function is None or len(node.tout) != 1:
+        return None
+    if isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple)) or [len(one or ()) for _, one in given] != [1, 1]:
+        return None
+    text = f"lambda a, b: {alias(spot, 'numpy')}.{node.tout[0]}({spot.source.text(function)}(a, b)[0])"
+    shaped = f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text_with(call, {function: text})}, [])"
+    return edit_of(spot.file, spot.source.replaced({call: shaped}))
 
 
 def _of_compiled(spot: Spot, call: ast.Call) -> Edit | None:

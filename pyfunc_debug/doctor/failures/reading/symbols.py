@@ -8,7 +8,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
-from pyfunc_debug.interception.names.private import dataset_inputs
+from pyfunc_debug.interception.names.private import called_graphs, dataset_inputs
 
 _TYPES = {"SymbolicTensor", "Tensor", "KerasTensor"}
 _LIBRARIES = ("tensorflow.", "keras.")
@@ -149,6 +149,8 @@ def ops_before(tensors: Iterable[Any]) -> Iterator[Any]:
 def ops_without_rank(tensor: Any, is_open: Callable[[Any], bool]) -> Iterator[tuple[Any, list[Any]]]:
     """The ops that a tensor is computed by, nearest first, as far as their inputs have no rank: up to the 400th.
 
+    The branches of a `tf.cond`, and a tf.function that is called, are looked into.
+
     Args:
       tensor: A tensor of a graph.
       is_open: Whether an input is to be followed.
@@ -159,12 +161,14 @@ def ops_without_rank(tensor: Any, is_open: Callable[[Any], bool]) -> Iterator[tu
     seen: set[int] = set()
     waiting = [tensor]
     while waiting and len(seen) < _NEAREST:
-        op = getattr(waiting.pop(0), "op", None)
+        one = waiting.pop(0)
+        op = getattr(one, "op", None)
         if op is not None and id(op) not in seen:
             seen.add(id(op))
-            inputs = [one for one in op.inputs if is_open(one)]
+            inputs = [each for each in op.inputs if is_open(each)]
             yield op, inputs
-            waiting += inputs
+            inside = [graph.outputs[one.value_index : one.value_index + 1] for graph in called_graphs(op)]
+            waiting += [*inputs, *(each for part in inside for each in part if is_open(each))]
 
 
 _FARTHEST = 20_000
