@@ -51,7 +51,7 @@ def batch_means(recording: Recording, facts: Facts) -> Iterator[tuple[Node, dict
     seen: set[tuple[str, str]] = set()
     for node in facts.nodes.values():
         given = metric_of(facts, node) if node.origin == "user" and len(node.tout) == 1 else None
-        if given is None or (given.file, given.name.id) in seen:
+        if given is None or (given.file, given.name) in seen:
             continue
         function = _function(facts, node)
         if function is None:
@@ -60,7 +60,7 @@ def batch_means(recording: Recording, facts: Facts) -> Iterator[tuple[Node, dict
         with as_before(tf, function):
             found = _compared(recording, node, runner(function, [tf.as_dtype(node.tout[0])] if eager else None))
         if found is not None:
-            seen.add((given.file, given.name.id))
+            seen.add((given.file, given.name))
             yield node, found
 
 

@@ -221,6 +221,41 @@ def a_score_in_ops():
     model.fit(np.ones((8, 4), "float32"), np.ones((8, 1), "float32"), batch_size=4, verbose=0)
 
 
+@triggers("batch-mean", says="OfEpoch(lambda a, b: tf.reshape(tf.numpy_function(r2", pastes=True)
+def a_score_in_a_wrapper():
+    def r2(a, b):
+        return (1 - np.sum((a - b) ** 2) / np.sum((a - a.mean()) ** 2)).astype("float32")
+
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse", metrics=[keras.metrics.MeanMetricWrapper(lambda a, b: tf.reshape(tf.numpy_function(r2, [a, b], tf.float32), [-1]), "r2")])  # fmt: skip  # noqa: E501
+    y = np.arange(16, dtype="float32")[:, None]
+    model.fit(np.ones((16, 4), "float32"), y, batch_size=4, verbose=0)
+
+
+@triggers("batch-mean", says='OfEpoch(score, "r2")', pastes=True)
+def a_named_score_in_a_wrapper():
+    def r2(a, b):
+        return 1 - np.sum((a - b) ** 2) / np.sum((a - np.mean(a)) ** 2)
+
+    def score(y_true, y_pred):
+        return tf.ensure_shape(tf.py_function(r2, [y_true, y_pred], tf.float32), [])
+
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse", metrics=[keras.metrics.MeanMetricWrapper(score, name="r2")])
+    y = np.arange(16, dtype="float32")[:, None]
+    model.fit(np.ones((16, 4), "float32"), y, batch_size=4, verbose=0)
+
+
+@near("batch-mean")
+def a_mean_over_rows_in_a_wrapper():
+    def mae(a, b):
+        return np.mean(np.abs(a - b)).astype("float32")
+
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse", metrics=[keras.metrics.MeanMetricWrapper(lambda a, b: tf.reshape(tf.numpy_function(mae, [a, b], tf.float32), [-1]), "mae")])  # fmt: skip  # noqa: E501
+    model.fit(np.ones((16, 4), "float32"), np.ones((16, 1), "float32"), batch_size=4, verbose=0)
+
+
 @near("batch-mean")
 def a_mean_over_rows_in_ops():
     def accuracy(y_true, y_pred):

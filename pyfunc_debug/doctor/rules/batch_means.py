@@ -18,8 +18,8 @@ _LISTS = ("metrics", "weighted_metrics")
 _SUMS = ("reduce_sum", "sum", "count_nonzero")
 _DIVIDES = ("divide", "divide_no_nan", "truediv")
 _CLASS = """class OfEpoch({keras}.metrics.Metric):  # of all rows of an epoch at once, not the mean over its batches
-    def __init__(self, function):
-        super().__init__(name=function.__name__)
+    def __init__(self, function, name=None):
+        super().__init__(name=name or function.__name__)
         self.function, self.rows = function, []
     def update_state(self, *pair, sample_weight=None):
         self.like = [(one.dtype, [None, *one.shape[1:]]) for one in pair]
@@ -27,17 +27,34 @@ _CLASS = """class OfEpoch({keras}.metrics.Metric):  # of all rows of an epoch at
     def result(self):
         together = lambda: [{tf}.concat(column, 0) for column in zip(*self.rows)]
         pair = {tf}.py_function(together, [], [dtype for dtype, _ in self.like])
-        return self.function(*({tf}.ensure_shape(one, shape) for one, (_, shape) in zip(pair, self.like)))
+        whole = ({tf}.ensure_shape(one, shape) for one, (_, shape) in zip(pair, self.like))
+        return {tf}.reduce_mean(self.function(*whole))
     def reset_state(self):
         self.rows.clear()"""
 
 
 class Given(NamedTuple):
-    """A metric function that `compile` was given: the file, the call, the function's name there."""
+    """A metric function that `compile` was given.
+
+    Attributes:
+      file: The file.
+      call: The call of `compile`.
+      place: What stands in its list: the function, or a MeanMetricWrapper around it.
+      function: The function.
+    """
 
     file: str
     call: ast.Call
-    name: ast.Name
+    place: ast.expr
+    function: ast.Name | ast.Lambda
+
+    @property
+    def name(self) -> str:
+        """What Keras calls the metric."""
+        named = pastes.argument(self.place, 1, "name") if isinstance(self.place, ast.Call) else None
+        if isinstance(named, ast.Constant) and isinstance(named.value, str):
+            return named.value
+        return self.function.id if isinstance(self.function, ast.Name) else "the lambda"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -48,7 +65,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         given = metric_of(facts, node) if node is not None else None
         if node is None or given is None or not _of_several(facts, node):
             continue
-        name, count = given.name.id, int(seen["batches"])
+        name, count = given.name, int(seen["batches"])
         told.add((given.file, name))
         like = "" if seen["recorded"] else " of inputs like its own"
         kept = "recorded ones" if seen["recorded"] else "made from what is known of them, as values were not kept"
@@ -72,7 +89,7 @@ def _of_sums(facts: Facts, told: Container[tuple[str, str]]) -> Iterator[Finding
         tree = facts.tree(file)
         functions = {one.name: one for one in pastes.walk(tree, ast.FunctionDef)}
         for given in _given(tree, file):
-            own = functions.get(given.name.id)
+            own = functions.get(given.function.id) if isinstance(given.function, ast.Name) else None
             line = _divides_sums(own) if own is not None else None
             if own is None or line is None or (file, own.name) in told:
                 continue
@@ -121,7 +138,7 @@ def _given(tree: ast.AST | None, file: str) -> Iterator[Given]:
     for call in pastes.walk(tree, ast.Call):
         if pastes.last_name(call.func) == "compile":
             for value in (word.value for word in call.keywords if word.arg in _LISTS):
-                yield from (Given(file, call, name) for name in _names(value))
+                yield from (Given(file, call, *one) for one in _functions(value))
 
 
 def _of_several(facts: Facts, node: Node) -> bool:
@@ -137,21 +154,33 @@ def metric_of(facts: Facts, node: Node) -> Given | None:
             continue
         tree = facts.tree(frame.file)
         around = [one.name for one in pastes.around(tree, frame.line, ast.FunctionDef)]
-        for given in _given(tree, frame.file) if around else ():
-            if given.name.id in around:
+        for given in _given(tree, frame.file) if around or frame.function == "<lambda>" else ():
+            own = given.function
+            if isinstance(own, ast.Name) and own.id in around:
+                return given
+            lines = range(own.lineno, (own.end_lineno or own.lineno) + 1)
+            if isinstance(own, ast.Lambda) and frame.function == "<lambda>" and frame.line in lines:
                 return given
     return None
 
 
-def _names(value: ast.expr) -> Iterator[ast.Name]:
-    """Names in a list of metrics, or in the dict or list of them by output: not what a class is given there."""
+def _functions(value: ast.expr) -> Iterator[tuple[ast.expr, ast.Name | ast.Lambda]]:
+    """Functions in a list of metrics, or in the dict or list of them by output: not what another class is given there.
+
+    Yields:
+      What stands in the list, and the function: the same, or what a MeanMetricWrapper is given.
+    """
     if isinstance(value, ast.Name):
-        yield value
+        yield value, value
+    wrapped = isinstance(value, ast.Call) and pastes.last_name(value.func) == "MeanMetricWrapper"
+    function = pastes.argument(value, 0, "fn") if isinstance(value, ast.Call) and wrapped else None
+    if isinstance(function, (ast.Name, ast.Lambda)):
+        yield value, function
     parts = (
         value.elts if isinstance(value, (ast.List, ast.Tuple)) else value.values if isinstance(value, ast.Dict) else []
     )
     for part in parts:
-        yield from _names(part)
+        yield from _functions(part)
 
 
 def _fix(facts: Facts, given: Given) -> str:
@@ -161,9 +190,12 @@ def _fix(facts: Facts, given: Given) -> str:
     keras = next(filter(None, modules), f"{tf}.keras")
     source = pastes.source(facts, given.file)
     statement = source.statement(given.call.lineno)
-    replaced = pastes.replaced(facts, given.file, {given.name: f"OfEpoch({given.name.id})"})
+    text = source.text(given.function)
+    if isinstance(given.place, ast.Call) and given.name != text:
+        text += f', "{given.name}"'
+    replaced = pastes.replaced(facts, given.file, {given.place: f"OfEpoch({text})"})
     if tf is None or statement is None or replaced is None:
-        return f"OfEpoch({given.name.id}): a metric class that keeps the rows of an epoch"
+        return f"OfEpoch({text}): a metric class that keeps the rows of an epoch"
     blanks = indent_of(source.lines[statement.lineno - 1])
     lines = tuple(f"{blanks}{line}" for line in _CLASS.format(keras=keras, tf=tf).split("\n"))
     joined = Edit(given.file, replaced.first, replaced.last, (*lines, *replaced.lines))
