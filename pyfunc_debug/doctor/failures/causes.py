@@ -195,6 +195,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     leaked_tensor.explain,
     leaked_tensor.listed,
     loaded_models.explain,
+    loaded_models.of_name,
     lost_object.explain,
     compiled_in_fit.explain,
     sample_indices.explain,

@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name
 RULE = "saved-classes"
 _LOST = re.compile(r"Could not locate (class|function) '(\w+)'|Unknown (?:layer|loss|metric|object):? '?(\w+)'?")
 _UNSAFE = re.compile(r"deserialization of a `Lambda` layer whose `function` is a Python lambda")
+_UNKNOWN = re.compile(r"name '(\w+)' is not defined")
 _LOADS = ("load_model", "model_from_json", "clone_model")
 _BASES = ("Layer", "Model", "Loss", "Metric", "LearningRateSchedule", "Initializer", "Regularizer", "Constraint")
 
@@ -24,7 +25,7 @@ def explain(situation: Situation) -> Explanation | None:
     call = _load(spot) if spot is not None else None
     if spot is None or call is None or not (lost or unsafe):
         return None
-    named = _named(spot) if lost is None else None
+    named = _named(spot, "") if lost is None else None
     if named is not None:
         cause = (
             "The file holds the code of a Python lambda, without the names of this file that it reads: loaded, it "
@@ -49,14 +50,36 @@ def explain(situation: Situation) -> Explanation | None:
     return _with(spot, call, f"custom_objects={{{given}}}", cause, f"Load it with custom_objects={{{given}}}.")
 
 
-def _named(spot: Spot) -> Edit | None:
-    """`Lambda(lambda t: clean(t))` as a Lambda of a registered function, where the lambda reads names of the file."""
+def of_name(situation: Situation) -> Explanation | None:
+    """The explanation, if a lambda of a layer does not find a name of the file that it was loaded without."""
+    match, spot = _UNKNOWN.search(situation.message), situation.spots[0] if situation.spots else None
+    if match is None or spot is None or situation.kind != "NameError" or match[1] not in spot.module:
+        return None
+    called = {dotted(one.func).rpartition(".")[2] for one in calls(spot.source.tree)}
+    edit = _named(spot, match[1]) if called & set(_LOADS) and called & {"save", "save_model"} else None
+    if edit is None:
+        return None
+    cause = (
+        f"The lambda of this Lambda layer reads `{match[1]}` of this file. Keras saved the lambda's code alone: "
+        "loaded, it does not find that name. A registered function is saved by its name, and found with all it reads."
+    )
+    return Explanation(RULE, spot.file, edit.first, cause, edit)
+
+
+def _named(spot: Spot, lacked: str) -> Edit | None:
+    """`Lambda(lambda t: clean(t))` as a Lambda of a registered function, where the lambda reads names of the file.
+
+    Args:
+      spot: The frame that loads.
+      lacked: The name that it did not find; "" where the file has no other lambda, or loading is refused again.
+    """
     found = [
         (call, call.args[0]) for call in calls(spot.source.tree)
         if dotted(call.func).rpartition(".")[2] == "Lambda" and call.args and isinstance(call.args[0], ast.Lambda)
     ]  # fmt: skip
     reading = [(call, one) for call, one in found if any(name in spot.module for name in names(one))]
-    if len(reading) != 1 or len(found) != 1:
+    reading = [(call, one) for call, one in reading if not lacked or lacked in names(one)]
+    if len(reading) != 1 or (not lacked and len(found) != 1):
         return None
     one, source = reading[0][1], spot.source
     statement = source.statement(one.lineno)
