@@ -269,3 +269,16 @@ def a_mean_over_rows_in_ops():
     model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
     model.compile("adam", "binary_crossentropy", metrics=[accuracy, of_each_row])
     model.fit(np.ones((8, 4), "float32"), np.ones((8, 1), "float32"), batch_size=4, verbose=0)
+
+
+@near("output-contract")
+def a_node_that_declares_nothing_and_returns_nothing():
+    def show(x):
+        assert x.shape == ()
+
+    @tf.function
+    def step(x):
+        tf.numpy_function(show, [x], [])
+        return x * 2
+
+    step(tf.constant(1.0))

@@ -373,7 +373,9 @@ def _failed(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         wanted = None
         tout = list(kind.node.tout) if kind.node.kind != "py_function" else kind.declared or []
         count = 1 if kind.count is None else kind.count
-        if kind.shown == "None" and tout:
+        if kind.shown == "None" and not tout:
+            continue  # nothing is what it declares
+        if kind.shown == "None":
             what, fix = "None", _no_return(facts, kind.node)
         elif kind.shown == "dict":  # no Tout takes one
             what = "a dict"

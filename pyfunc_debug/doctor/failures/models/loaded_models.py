@@ -52,18 +52,24 @@ def explain(situation: Situation) -> Explanation | None:
 
 def of_name(situation: Situation) -> Explanation | None:
     """The explanation, if a lambda of a layer does not find a name of the file that it was loaded without."""
-    match, spot = _UNKNOWN.search(situation.message), situation.spots[0] if situation.spots else None
-    if match is None or spot is None or situation.kind != "NameError" or match[1] not in spot.module:
+    match = _UNKNOWN.search(situation.message)
+    if match is None or situation.kind != "NameError":
         return None
-    called = {dotted(one.func).rpartition(".")[2] for one in calls(spot.source.tree)}
-    edit = _named(spot, match[1]) if called & set(_LOADS) and called & {"save", "save_model"} else None
+    edits = (_named(one, match[1]) for one in situation.spots if match[1] in one.module and _saves_and_loads(one))
+    edit = next((one for one in edits if one is not None), None)
     if edit is None:
         return None
     cause = (
         f"The lambda of this Lambda layer reads `{match[1]}` of this file. Keras saved the lambda's code alone: "
         "loaded, it does not find that name. A registered function is saved by its name, and found with all it reads."
     )
-    return Explanation(RULE, spot.file, edit.first, cause, edit)
+    return Explanation(RULE, edit.file, edit.first, cause, edit)
+
+
+def _saves_and_loads(spot: Spot) -> bool:
+    """Whether a frame's file saves models and loads them."""
+    called = {dotted(one.func).rpartition(".")[2] for one in calls(spot.source.tree)}
+    return bool(called & set(_LOADS) and called & {"save", "save_model"})
 
 
 def _named(spot: Spot, lacked: str) -> Edit | None:
