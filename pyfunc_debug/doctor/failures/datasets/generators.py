@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.failures.datasets import declared_types, generator_calls
+from pyfunc_debug.doctor.failures.datasets import declared_types, generator_calls, generator_counts
 from pyfunc_debug.doctor.failures.models import class_weights
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
@@ -294,6 +294,7 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
         nested = _other_nesting(ast.parse(found[1], mode="eval").body, file, source, call, yields)
     except SyntaxError:
         nested = None
+    nested = nested if nested is not None else generator_counts.explain(situation)
     if nested is not None:
         return nested
     given = getattr(yields[0], "value", None) if len(yields) == 1 else None

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.failures.datasets import dropped_parts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.pastes.learned_shapes import dataset_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -34,8 +35,38 @@ def explain(situation: Situation) -> Explanation | None:
     if _SAID.search(situation.message):
         statement = spot.source.statement(spot.line)
         found = _unpacking(statement, spot) if statement is not None else None
-        return _explained(spot, *found) if found is not None else None
+        return _restored(situation, *found) or _explained(spot, *found) if found is not None else None
     return _of_keys(spot)
+
+
+def _restored(
+    situation: Situation, statement: ast.For | ast.Assign, target: _Names, given: ast.expr, spec: Any
+) -> Explanation | None:
+    """Parts that a map takes and does not return; what else there is to do where the dataset is shuffled."""
+    spot = situation.spots[-1]
+    inner = target.elts[-1]
+    if type(spec) is tuple and spec and spec[0] is int and isinstance(inner, (ast.Tuple, ast.List)):
+        return _restored(situation, statement, inner, given, spec[1])
+    count = len(spec) if type(spec) is tuple else 1
+    if isinstance(spec, dict) or len(target.elts) <= count or any(isinstance(one, ast.Starred) for one in target.elts):
+        return None
+    if type(spec) is tuple and spec[0] is int:
+        return None
+    has = f"has {count} parts, not {len(target.elts)}" if count > 1 else f"is one tensor, not {len(target.elts)}"
+    found = dropped_parts.restored(situation, len(target.elts))
+    if found is not None:
+        cause = f"An element {has}: {found.cause}"
+        return Explanation(RULE, found.edit.file, found.edit.first, cause, found.edit)
+    name = dotted(target.elts[-1]) or "the labels"
+    unused = not any(_is_read(dotted(one), statement, spot.source) for one in target.elts[1:])
+    if count > 1 or unused or not dropped_parts.shuffled(situation):
+        return None
+    code = short(f"{spot.source.text(target)} in {spot.source.text(given)}", 50)
+    cause = f"An element {has}, and `{code}` unpacks its rows."
+    return Explanation(
+        RULE, spot.file, statement.lineno, cause, None,
+        f"Give the dataset a part for {name} before it is shuffled: from_tensor_slices((x, {name})).",
+    )  # fmt: skip
 
 
 def _of_keys(spot: Spot) -> Explanation | None:

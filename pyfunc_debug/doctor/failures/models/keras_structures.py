@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.doctor.failures.datasets import dropped_parts
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
@@ -60,7 +61,8 @@ def explain(situation: Situation) -> Explanation | None:
         given = given_to(spot, call)
         found = None
         if given is not None and is_dataset(lookup(given.x, spot)):
-            found = _of_dataset(given, lookup(given.x, spot).element_spec)
+            spec = lookup(given.x, spot).element_spec
+            found = _dropped(situation, given, spec) or _of_dataset(given, spec)
         elif given is not None:
             found = _of_arrays(given)
         if found is not None:
@@ -105,6 +107,17 @@ def _of_dataset(given: Given, spec: Any) -> Explanation | None:
     if len(spec) > 1 and given.outputs > 1 and shape_of(spec[1]) is not None:
         return _one_of_labels(given, spec)
     return None
+
+
+def _dropped(situation: Situation, given: Given, spec: Any) -> Explanation | None:
+    """Labels that a map takes and does not return."""
+    restored = None
+    if given.method in _LEARNS and given.y is None and given.inputs == given.outputs == 1 and shape_of(spec):
+        restored = dropped_parts.restored(situation, 2)
+    if restored is None:
+        return None
+    cause = f"{given.text(given.x)} has inputs and no labels: {restored.cause}"
+    return Explanation(RULE, restored.edit.file, restored.edit.first, cause, restored.edit)
 
 
 def _is_pair(spec: Any) -> bool:
