@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import queue
 import random
 import tempfile
 
@@ -308,3 +310,81 @@ def a_function_of_dicts_with_defaults():
 
     rows = {"first": np.arange(4), "second": np.arange(4)}
     assert [int(one["first"]) for one in tf.data.Dataset.from_tensor_slices(rows).map(scaled)] == [0, 2, 4, 6]
+
+
+# -- empty-epochs: passes of a repeat, and loops in several lines -----------------------------------------------------
+
+
+@triggers("empty-epochs", says="2 of 3 passes over this dataset got no element at all", pastes=True)
+def three_times_one_generator():
+    def rows():
+        yield from [1.0, 2.0, 3.0]
+
+    made = rows()
+    ds = tf.data.Dataset.from_generator(lambda: made, output_signature=tf.TensorSpec((), tf.float32))
+    print(len(list(ds.repeat(3))))
+
+
+@triggers("empty-epochs", says="from_generator(lambda: (float(i) for i in range(4)), output_signature", pastes=True)
+def a_second_loop_in_another_line():
+    made = (float(i) for i in range(4))
+    ds = tf.data.Dataset.from_generator(lambda: made, output_signature=tf.TensorSpec((), tf.float32)).batch(2)
+    count = sum(1 for _ in ds)
+    for x in ds:
+        print(count, x)
+
+
+@triggers("empty-epochs", says="it gave self.made, used up", pastes=True)
+def an_object_that_keeps_its_generator():
+    class Data:
+        def __init__(self, n):
+            self.n = n
+            self.made = self.rows()
+
+        def rows(self):
+            for i in range(self.n):
+                yield float(i)
+
+        def dataset(self):
+            return tf.data.Dataset.from_generator(lambda: self.made, output_signature=tf.TensorSpec((), tf.float32))
+
+    ds = Data(4).dataset()
+    print(len(list(ds)))
+    print(len(list(ds)))
+
+
+@near("empty-epochs")
+def a_list_that_is_repeated():
+    rows = [1.0, 2.0]
+    ds = tf.data.Dataset.from_generator(lambda: rows, output_signature=tf.TensorSpec((), tf.float32)).repeat(2)
+    print(len(list(ds)))
+    print(len(list(ds)))
+
+
+@near("empty-epochs")
+def one_generator_that_is_used_once():
+    made = iter([1.0, 2.0])
+    ds = tf.data.Dataset.from_generator(lambda: made, output_signature=tf.TensorSpec((), tf.float32))
+    print(len(list(ds)))
+
+
+@near("empty-epochs")
+def two_looks_at_a_generator_without_an_end():
+    made = itertools.count(1.0)
+    ds = tf.data.Dataset.from_generator(lambda: made, output_signature=tf.TensorSpec((), tf.float32))
+    print(len(list(ds.take(2))))
+    print(len(list(ds.take(2))))
+
+
+@near("empty-epochs")
+def what_a_queue_had():
+    waiting = queue.Queue()
+    waiting.put(1.0)
+
+    def rows():
+        while not waiting.empty():
+            yield waiting.get()
+
+    ds = tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec((), tf.float32))
+    print(len(list(ds)))
+    print(len(list(ds)))

@@ -37,6 +37,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a loop over a dataset."""
     by_token = {node.token: node for node in facts.nodes.values() if node.token}
     reported: set[tuple[str | None, int | None]] = set()
+    used_up: set[str] = set()
     loops = facts.meta.get("inputs") or []
     for loop in loops:
         repeated = any("Repeat" in stage["kind"] for stage in loop["stages"])
@@ -47,8 +48,12 @@ def check(facts: Facts) -> Iterator[Finding]:
             reported.add((found.file, found.line))
             yield found
         if loop.get("empty") and loop["taken"]:
+            used_up |= {token for stage in loop["stages"] for token in stage["tokens"]}
             yield _used_up(facts, loop)
-    yield from used_generators.of_keras(facts)
+    keras = list(used_generators.of_keras(facts))
+    yield from keras
+    if not keras:
+        yield from used_generators.of_passes(facts, used_up)
 
 
 def _shared(facts: Facts, loop: dict[str, Any], loops: list[dict[str, Any]], by_token: dict[str, Node]) -> bool:
