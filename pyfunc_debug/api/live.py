@@ -212,7 +212,8 @@ class LiveRecording(Recording):
             recorder.flush()
             with contextlib.closing(Recording(recorder.path)) as so_far:
                 found = so_far.findings(select=[rule])
-            return "\n".join(fix_lines(found[0].fix)) if found else ""
+            why = [f"  {one}" for one in found[0].evidence if one.startswith("because ")] if found else []
+            return "\n".join([*why, *fix_lines(found[0].fix)]) if found else ""
         except Exception as error:
             recorder.trouble("advice about a hang", error)
             return ""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import code, ended_children, forked_pools, handed, pastes
+from pyfunc_debug.doctor import code, ended_children, forked_pools, handed, pastes, rebound_datasets
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.unlocked import unlocked
@@ -72,6 +72,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         forked = None if gone else forked_pools.found(facts, file, line, str(what))
         if forked is not None:
             message = f"{message.rstrip('.')}.{forked.text}"
+        rebound = None if dead or gone else rebound_datasets.told(facts, node)
+        if rebound is not None:
+            more = [f"because {rebound[0]}", *more]
         frames = noticed["frames"]
         lines = frames if isinstance(frames, list) else []
         evidence = [f"{facts.source_line(one[0], one[1])} {one[3]}".rstrip() for one in lines]
@@ -81,6 +84,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         fix = fix or (fixed[2] if fixed is not None else "") or _timed(facts, file, line, str(what), pool)
         if fixed is not None and fixed[0]:
             file, line = fixed[:2]
+        if rebound is not None and rebound[1]:
+            fix, file, line = rebound[1:]
         fix = fix or (
             forked.fix if forked is not None else _own_session(facts, file, line) or _fix(facts, str(what), pool)
         )

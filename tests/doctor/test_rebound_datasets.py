@@ -1,0 +1,48 @@
+"""A generator that iterates the dataset made of it: the fix is found in the source, as running it would never end."""
+
+from __future__ import annotations
+
+import ast
+from types import SimpleNamespace
+
+import pytest
+
+from pyfunc_debug.doctor import pastes, rebound_datasets
+from pyfunc_debug.doctor.failures.reading.source import parsed
+
+
+def told(monkeypatch, text):
+    """What is said of the one call of from_generator in a text."""
+    own = parsed(text)
+    calls = [one for one in ast.walk(own.tree) if isinstance(one, ast.Call)]
+    call = next(one for one in calls if pastes.last_name(one.func) == "from_generator")
+    facts = SimpleNamespace(nodes={1: None}, source=lambda file: own.lines)
+    monkeypatch.setattr(pastes, "dataset_call", lambda facts, node: ("program.py", call))
+    return rebound_datasets.told(facts, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "new"),
+    [
+        ("dataset = Dataset.from_generator(lambda: iter(dataset), t)", "lambda data=dataset: iter(data)"),
+        ("rows = Dataset.from_generator(lambda: rows, t).batch(2)", "lambda data=rows: data"),
+        ("data = Dataset.from_generator(lambda: iter(data), t)", "lambda data_rows=data: iter(data_rows)"),
+    ],
+)
+def test_a_name_that_is_bound_to_the_dataset_is_kept_by_the_lambda(line, new, monkeypatch):
+    text, fix, file, at = told(monkeypatch, line)
+    assert "is the dataset itself then" in text
+    assert new in fix
+    assert (file, at) == ("program.py", 1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dataset = Dataset.from_generator(lambda: iter(rows), t)",
+        "dataset = Dataset.from_generator(rows, t)",
+        "dataset = Dataset.from_generator(lambda: read(dataset), t)",
+    ],
+)
+def test_another_generator_is_left_alone(line, monkeypatch):
+    assert told(monkeypatch, line) is None
