@@ -38,7 +38,8 @@ SLOW = [
     "doctor/test_finite_slopes.py", "interception/gradients/test_gradients.py", "jupyter_ext/test_accessibility.py",
     "stops/test_terminal.py",
     "notebooks/test_lab.py", "test_forked.py", "job/test_record_processes.py", "cli/test_record.py",
-    "pfrec/test_files.py", "interception/test_builds.py", "interception/test_no_traces.py",
+    "pfrec/test_files.py", "cli/test_aftermath.py", "doctor/test_ended_children.py", "doctor/test_endless_epochs.py",
+    "interception/test_builds.py", "interception/test_no_traces.py",
     "report/test_perfetto_page.py", "stops/test_kernel_debugger.py", "stops/test_hooks.py", "pfrec/test_processes.py",
     "doctor/test_memory.py", "interception/test_saved_programs.py", "job/test_copies.py", "stops/test_debugger.py",
     "doctor/test_placement.py", "pfrec/test_last_moments.py", "interception/gradients/test_gradient_threads.py",
@@ -57,12 +58,12 @@ SLOW = [
 says what each takes): they begin first, so that all processes end together, and carry the marker `slow`."""
 
 LONG = [
-    "doctor/test_programs.py", "doctor/test_rebuilt_generators.py", "doctor/test_ended_children.py",
-    "doctor/test_matrix.py",
+    "doctor/test_programs.py", "doctor/test_rebuilt_generators.py", "doctor/test_matrix.py",
     "recorder/test_recorder.py", "doctor/test_needless_python.py", "jupyter_ext/test_magics.py",
     "interception/lines/test_lines.py", "interception/graphs/test_retraces.py", "stops/test_dialogue.py",
     "api/test_record.py", "doctor/test_tried_ops.py", "interception/test_names.py", "job/test_job_query.py",
-    "interception/test_end_of_data.py", "doctor/test_comments.py", "doctor/test_hang.py", "doctor/test_array_ops.py",
+    "interception/test_end_of_data.py", "doctor/test_comments.py", "doctor/test_hang.py",
+    "doctor/test_indexed_generators.py", "api/test_compare.py",
     "faults/test_rejected.py", "doctor/test_forked.py", "stops/test_elements.py", "cli/test_defaults.py",
     "interception/gradients/test_gradient_records.py",
 ]  # fmt: skip
