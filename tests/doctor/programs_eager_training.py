@@ -434,3 +434,81 @@ def an_attribute_of_a_model_that_is_printed_behind_a_call():
     m.fit(x, np.ones((8, 1)), verbose=0)
     m(x)
     print(m.attention)
+
+
+# -- untaped: a value that goes through a variable, tf#54532 -----------------------------------------------------------
+
+
+@triggers("untaped", says="goes on with self.w: no op leads from a variable back", pastes=True)
+def a_model_that_gives_its_weight_the_input():
+    class Posterior(keras.Model):
+        def build(self, input_shape):
+            self.w = self.add_weight(name="w", shape=(), initializer="zeros")
+
+        def call(self, x):
+            self.w.assign(x)
+            return 0.5 * self.w**2
+
+    model = Posterior()
+    x = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = model(x)
+    assert model.w.numpy() == 3.0
+    tape.gradient(y, x)
+
+
+@triggers("untaped", says="goes on with made", pastes=True)
+def a_variable_between_two_products():
+    net = tf.Variable([[1.0, 2.0]])
+    made = tf.Variable(tf.zeros((1, 2)))
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            made.assign(2.0 * tf.constant([[2.0]]) @ net)
+            loss = tf.reduce_sum(tf.square(made - 1.0))
+        tape.gradient(loss, [net])
+
+
+@triggers("untaped", says="goes on with w", pastes=True)
+def a_traced_step_through_a_variable():
+    w = tf.Variable([0.0, 0.0])
+    net = tf.Variable([[1.0, 2.0]])
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            made = tf.reshape(tf.matmul(x, net), [-1])
+            w.assign(made)
+            loss = tf.reduce_sum(w**2)
+        return tape.gradient(loss, [net])
+
+    step(tf.constant([[2.0]]))
+
+
+@near("untaped")
+def a_moving_mean_beside_the_way():
+    mean, w = tf.Variable(0.0), tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        loss = w**2
+        mean.assign(0.9 * mean + 0.1 * loss)
+        tf.print(mean, output_stream="file:///dev/null")
+    assert tape.gradient(loss, w) == 4.0
+
+
+@near("untaped")
+def a_variable_that_is_only_counted():
+    count, w = tf.Variable(0.0), tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        count.assign_add(1.0)
+        loss = w * count
+    assert tape.gradient(loss, w) == 1.0
+
+
+@near("untaped")
+def a_value_that_is_given_on_beside_its_variable():
+    held, w = tf.Variable(0.0), tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        made = 3.0 * w
+        held.assign(made)
+        loss = made**2
+    assert tape.gradient(loss, w) == 36.0

@@ -57,6 +57,7 @@ from pyfunc_debug.doctor.failures.datasets import (
 from pyfunc_debug.doctor.failures.gradients import (
     above_tape,
     applied_pairs,
+    assigned_values,
     below_tape,
     custom_gradients,
     eager_gradients,
@@ -245,6 +246,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     scalar_zeros.explain,
     flat_losses.explain,
     custom_gradients.explain,
+    assigned_values.explain,
     custom_gradients.results,
     elements.explain,
     given_functions.explain,

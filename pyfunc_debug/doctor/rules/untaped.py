@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.gradients import assigned_values
 from pyfunc_debug.doctor.failures.gradients.losses_in_variables import at_line
 from pyfunc_debug.doctor.failures.gradients.no_gradients import by_the_source
 from pyfunc_debug.doctor.failures.gradients.untaped import untaped
@@ -25,6 +26,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         own = pastes.source(facts, file)
         by_place = untaped(file, own, line, bool(noticed["tensors"]), bool(noticed["whole"]))
         found = at_line(file, own, line) or by_place or by_the_source(file, own, line)
+        found = found or assigned_values.at_line(file, own, line)
         if found is not None:
             yield Finding(
                 NAMES[0], "warning", None, (), f"tape.gradient gave None in line {line}. {found.cause}",

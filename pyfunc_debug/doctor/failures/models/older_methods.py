@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
@@ -19,6 +20,8 @@ _AT = {
 }  # fmt: skip
 _MAKERS = ("_make_train_function", "_make_test_function", "_make_predict_function")
 _OF_GRAPHS = ("total_loss", "state_updates", "updates", "targets", "sample_weights", "metrics_tensors")
+_OF_VARIABLE = re.compile(r"'Variable' object has no attribute '(\w+)'")
+_VALUES = {"read_value": "value", "initialized_value": "value", "get_shape": "shape"}
 _TAPE = "Compute the loss of a batch under a tf.GradientTape, and ask tape.gradient(loss, model.trainable_variables)."
 
 
@@ -27,6 +30,9 @@ def explain(situation: Situation) -> Explanation | None:
     error, spot = situation.inner, situation.last
     asked, name = getattr(error, "obj", None), str(getattr(error, "name", None) or "")
     statement = spot.source.statement(spot.line) if spot is not None else None
+    of_variable = _OF_VARIABLE.search(situation.message)
+    if of_variable is not None and spot is not None and statement is not None:  # Keras may have raised it again
+        return _of_variable(spot, statement, of_variable[1])
     if not isinstance(error, AttributeError) or spot is None or statement is None or asked is None or situation.body:
         return None
     found = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr == name]
@@ -50,6 +56,17 @@ def _call(source: Source, of: ast.Attribute) -> ast.Call | None:
     """The call of a method."""
     parent = source.parent(of)
     return parent if isinstance(parent, ast.Call) and parent.func is of else None
+
+
+def _of_variable(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
+    """`self.state.read_value()` of a weight."""
+    found = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr == name]
+    call = _call(spot.source, found[0]) if len(found) == 1 and name in _VALUES else None
+    if call is None or call.args or call.keywords:
+        return None
+    new = f"{spot.source.text(found[0].value)}.{_VALUES[name]}"
+    cause = f"A variable of Keras 3 has no {name}(), as a tf.Variable has: it has .{_VALUES[name]}."
+    return _told(spot, call, cause, new)
 
 
 def _of_layer(spot: Spot, of: ast.Attribute, layer: Any) -> Explanation | None:
