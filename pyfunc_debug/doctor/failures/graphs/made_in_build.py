@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.gradients import built_values
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters, short
@@ -30,6 +31,10 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     spot, statement = found
     source, first, last = spot.source, statement.lineno, statement.end_lineno or statement.lineno
+    layer = next((one for one in source.around(statement) if isinstance(one, ast.ClassDef)), None)
+    computed = built_values.computed(layer) if layer is not None else []
+    if layer is not None and statement in computed:  # outside of all graphs it would have no gradient
+        return built_values.told(spot.file, source, layer, computed, RULE, "This one is a tensor of another graph.")
     name = dotted(statement.targets[0])
     cause = (
         f"`{short(source.text(statement).split(chr(10))[0], 40)}` ran in build, once, while a graph was traced: {name} "
