@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup
 
 RULE = "exhausted"
 _END = re.compile(r"End of sequence")
+_ITERATORS = ("NumpyIterator", "_NumpyIterator", "OwnedIterator")
 _METHODS = ("get_next", "next", "__next__")
 
 
@@ -28,6 +29,9 @@ def explain(situation: Situation) -> Explanation | None:
     if statement is None or asked is None or made is None:
         return None
     data = _dataset(made)
+    if isinstance(asked, ast.Attribute):
+        kept = type(lookup(asked, spot)).__name__ in _ITERATORS
+        return _of_object(spot, statement, data) if data is not None and kept else None
     value = _value(data, spot) if data is not None else None
     if data is None or not is_dataset(value):
         return None
@@ -46,19 +50,37 @@ def explain(situation: Situation) -> Explanation | None:
     return Explanation(RULE, spot.file, spot.line, cause, edit)
 
 
-def _iterator(statement: ast.stmt) -> ast.Name | None:
-    """`it`, of `next(it)` or `it.get_next()` in a statement."""
+def _of_object(spot: Spot, statement: ast.stmt, data: ast.expr) -> Explanation:
+    """`self.samples.next()`, of what another method made: each call of this one takes an element."""
+    text = spot.source.text(data)
+    cause = (
+        f"`{short(spot.source.text(statement), 40)}` asked for another element, and {text} (line {data.lineno}) has no "
+        "more: an iterator goes through its dataset once, and each call of this method takes from it."
+    )
+    edit = edit_of(spot.file, spot.source.replaced({data: f"{spot.source.atom(data)}.repeat()"}))
+    return Explanation(RULE, spot.file, data.lineno, cause, edit, "" if edit else f"Take it of {text}.repeat().")
+
+
+def _iterator(statement: ast.stmt) -> ast.Name | ast.Attribute | None:
+    """`it`, of `next(it)` or `it.get_next()` in a statement; `self.it`, too."""
     for call in calls(statement):
         one = call.args[0] if dotted(call.func) == "next" and len(call.args) == 1 else None
         if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not call.args:
             one = call.func.value
-        if isinstance(one, ast.Name):
+        if isinstance(one, ast.Name) or (isinstance(one, ast.Attribute) and dotted(one).startswith("self.")):
             return one
     return None
 
 
-def _made(name: ast.Name, spot: Spot) -> ast.Call | None:
-    """`iter(ds)`, where the function or the module of a line assigns it to the name."""
+def _made(name: ast.Name | ast.Attribute, spot: Spot) -> ast.Call | None:
+    """`iter(ds)`, where the function, the class or the module of a line assigns it to the name."""
+    if isinstance(name, ast.Attribute):
+        holder = next((one for one in spot.source.around(name) if isinstance(one, ast.ClassDef)), None)
+        given = [
+            one.value for one in ast.walk(holder or spot.source.tree) if isinstance(one, ast.Assign)
+            and [dotted(target) for target in one.targets] == [dotted(name)]
+        ]  # fmt: skip
+        return given[0] if len(given) == 1 and isinstance(given[0], ast.Call) else None
     for place in (spot.function, spot.source.tree):
         found = assignments(place).get(name.id) if place is not None else None
         if isinstance(found, ast.Call):
