@@ -205,6 +205,7 @@ class Notice(str, Enum):
     FLAT_OP = "flat-op"
     NOT_FINITE = "not-finite"
     BROADCAST = "broadcast"
+    LISTED_RESULT = "listed-result"
     MAPPED_GRADIENT = "mapped-gradient"
     GRADIENT_CHECK = "gradient-check"
     GRAPH_CODE = "graph-code"

@@ -282,3 +282,79 @@ def a_node_that_declares_nothing_and_returns_nothing():
         return x * 2
 
     step(tf.constant(1.0))
+
+
+# -- listed-result: tf#108072 -----------------------------------------------------------------------------------------
+
+
+@triggers("listed-result", says="hidden = tf.py_function(lambda p: p.numpy() * 2, [x], Tout=tf.float32)", pastes=True)
+def a_list_of_one_in_a_layer():
+    class Twice(keras.layers.Layer):
+        def call(self, x):
+            hidden = tf.py_function(lambda p: p.numpy() * 2, [x], Tout=[tf.float32])
+            return tf.matmul(hidden, tf.ones((5, 3)))
+
+    layer = Twice()
+
+    @tf.function
+    def compiled(x):
+        return layer(x)
+
+    compiled(tf.ones((4, 5)))
+
+
+@triggers("listed-result", says="[5] becomes [1, 5]", pastes=True)
+def a_list_of_one_in_a_map():
+    def parse(x, y):
+        x = tf.numpy_function(lambda a: a * 2, [x], [tf.float32])
+        return x, y
+
+    data = tf.data.Dataset.from_tensor_slices((np.ones((4, 5), "float32"), np.ones(4)))
+    for _ in data.map(parse).batch(2):
+        pass
+
+
+@triggers("listed-result", says="[4, 5] becomes [1, 4, 5]", pastes=True)
+def a_list_of_one_in_eager_arithmetic():
+    x = tf.ones((4, 5))
+    y = tf.py_function(lambda a: a.numpy() + 1, [x], Tout=[tf.float32])
+    tf.cast(x + y, tf.float64)
+
+
+@near("listed-result")
+def a_list_of_one_that_is_unpacked():
+    @tf.function
+    def step(x):
+        [y] = tf.py_function(lambda a: a.numpy() + 1, [x], Tout=[tf.float32])
+        (z,) = tf.py_function(lambda a: a.numpy() + 2, [x], Tout=[tf.float32])
+        return y + z + tf.py_function(lambda a: a.numpy() + 3, [x], Tout=[tf.float32])[0]
+
+    step(tf.ones((4, 5)))
+
+
+@near("listed-result")
+def a_list_of_one_that_is_stacked_on_purpose():
+    @tf.function
+    def step(x):
+        y = tf.py_function(lambda a: a.numpy() + 1, [x], Tout=[tf.float32])
+        return tf.stack(y), tf.concat(y, 0), y
+
+    step(tf.ones((4, 5)))
+
+
+@near("listed-result")
+def a_list_of_one_whose_axis_is_gone_again():
+    @tf.function
+    def step(x):
+        y = tf.py_function(lambda a: a.numpy() + 1, [x], Tout=[tf.float32])
+        return tf.reduce_mean(tf.square(y - x)), tf.reshape(y, [4, 5])
+
+    step(tf.ones((4, 5)))
+
+
+@near("listed-result")
+def a_list_of_one_that_is_a_batch_of_one():
+    data = tf.data.Dataset.range(3)
+    data = data.map(lambda i: (tf.numpy_function(lambda k: np.full((4, 5), k, np.float32), [i], [tf.float32]), i))
+    for image, _ in data:
+        assert image.shape == (1, 4, 5)

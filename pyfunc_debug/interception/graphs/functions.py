@@ -23,6 +23,7 @@ from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.finite import NotFinite
 from pyfunc_debug.interception.graphs.broadcasts import squared
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes
+from pyfunc_debug.interception.graphs.listed_results import listed_results
 from pyfunc_debug.interception.graphs.outside import Outside
 from pyfunc_debug.interception.graphs.placement import Placement
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
@@ -169,6 +170,10 @@ class Functions:
         )  # fmt: skip
         if concrete is not None:
             self.placement.traced(function, concrete, tokens or ())
+        for token, site in listed_results(concrete.graph) if tokens else ():
+            self._observer.notice(
+                Notice.LISTED_RESULT, token, None, trace=trace, file=site.file, line=site.line, sources=[site.file]
+            )
 
     def _tell_squares(self, trace: int, graph: Any) -> None:
         """Tells of labels and predictions whose difference is one of all pairs."""
