@@ -388,3 +388,79 @@ def what_a_queue_had():
     ds = tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec((), tf.float32))
     print(len(list(ds)))
     print(len(list(ds)))
+
+
+# -- output-contract --------------------------------------------------------------------------------------------------
+
+
+def _tokens(texts):
+    ids = [[len(word) for word in text.split()] for text in texts]
+    return {
+        "input_ids": ids,
+        "token_type_ids": [[0] * len(row) for row in ids],
+        "mask": [[1] * len(row) for row in ids],
+    }
+
+
+@triggers("output-contract", says='return [d["input_ids"], d["mask"]]', pastes=True)
+def a_mask_that_is_another_of_three_values():
+    def encode(texts):
+        d = _tokens(text.decode() for text in texts.numpy())
+        return list(d.values())
+
+    def encoded(texts):
+        out = tf.py_function(encode, [texts], [tf.int32, tf.int32])
+        return {"input_ids": out[0], "mask": out[1]}
+
+    list(tf.data.Dataset.from_tensor_slices(["a good film", "so very bad"]).batch(2).map(encoded))
+
+
+@triggers("output-contract", says="return [image, label]", pastes=True)
+def a_weight_between_the_two_that_are_unpacked():
+    def load(i):
+        image, weight, label = np.full((2, 2), i, np.float32), np.float32(0.5), np.float32(i)
+        return image, weight, label
+
+    def loaded(i):
+        image, label = tf.py_function(load, [i], [tf.float32, tf.float32])
+        return image, label
+
+    list(tf.data.Dataset.range(2).map(loaded))
+
+
+@triggers("output-contract", says='return [d["x"], tf.cast(y, tf.float32)]', pastes=True)
+def values_that_are_taken_by_their_places():
+    def load(i):
+        d, y = {"x": tf.zeros(2), "w": tf.ones(2)}, i
+        return d["x"], d["w"], tf.cast(y, tf.float32)
+
+    def loaded(i):
+        out = tf.py_function(load, [i], [tf.float32, tf.float32])
+        x = out[0]
+        y = out[1]
+        return x, y
+
+    list(tf.data.Dataset.range(2).map(loaded))
+
+
+@triggers("output-contract", says="let load return the 2 that are wanted")
+def three_values_without_names_for_two():
+    def load(i):
+        return np.zeros(2, np.float32), np.float32(0.5), np.float32(i)
+
+    def loaded(i):
+        x, y = tf.py_function(load, [i], [tf.float32, tf.float32])
+        return x, y
+
+    list(tf.data.Dataset.range(2).map(loaded))
+
+
+@triggers("output-contract", says="[tf.float32, tf.float32, tf.float32]", pastes=True)
+def three_values_that_are_used_as_a_list():
+    def load(i):
+        return np.zeros(2, np.float32), np.float32(0.5), np.float32(i)
+
+    def loaded(i):
+        return tuple(tf.py_function(load, [i], [tf.float32, tf.float32]))
+
+    list(tf.data.Dataset.range(2).map(loaded))

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import chosen_results, pastes
 from pyfunc_debug.doctor.bodies import several, times
 from pyfunc_debug.doctor.facts import Calls, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.rules.errors import converting
 from pyfunc_debug.records import Finding, Node
 
@@ -157,8 +158,10 @@ def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         fix = texts
     else:
         fix = (
-            _first_kept(facts, kind)
+            chosen_results.by_name(facts, kind.node, kind.count or 0, len(declared))
+            or _first_kept(facts, kind)
             or _unpacked(facts, kind)
+            or _in_words(facts, kind)
             or _declared(facts, kind.node, f"[{', '.join(_tout(kind))}]")
         )
     return _finding(
@@ -167,6 +170,19 @@ def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         f"TensorFlow kept {kept} and silently dropped the others{_of(facts, kinds)}",
         fix, (f"first in call #{kind.first}: {facts.outputs(kind.first)}",),
     )  # fmt: skip
+
+
+def _in_words(facts: Facts, kind: _Kind) -> str:
+    """What to change where the caller takes outputs by their places, and no name says which; "" elsewhere."""
+    outputs = len(kind.declared or [])
+    if not chosen_results.takes_places(facts, kind.node, outputs):
+        return ""
+    value = short(_value(facts, kind.node), 40)
+    last = outputs - 1
+    return (
+        f"let {facts.name(kind.node)} return the {outputs} that are wanted, in this order, instead of `{value}`: now "
+        f"output {last} is what stands at place {last} of its {kind.count}, and a longer Tout would leave that so"
+    )
 
 
 def _texts(facts: Facts, node: Node) -> str:
