@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.reading.source import Source, indent_of, read
 
 _MODULES = {
     "tf": "tensorflow", "np": "numpy", "keras": "keras", "math": "math", "functools": "functools",
-    "threading": "threading",
+    "threading": "threading", "os": "os",
 }  # fmt: skip
 """Names that pastes have for modules."""
 _STARS = ("tensorflow", "keras", "tf_keras", "numpy", "sklearn", "typing")
