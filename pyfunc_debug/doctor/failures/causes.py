@@ -22,6 +22,7 @@ from pyfunc_debug.doctor.failures.bodies import (
 )
 from pyfunc_debug.doctor.failures.datasets import (
     arguments,
+    batched_bodies,
     batched_images,
     batched_input,
     batches,
@@ -271,6 +272,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     arguments.explain,
     batched_input.explain,
     batched_images.explain,
+    batched_bodies.explain,
     body_values.explain,
     near_keys.explain,
     text_arguments.explain,

@@ -20,6 +20,7 @@ _SAME = 150
 """Exceptions with texts that begin alike are the same."""
 _CONTRACT = re.compile(r"(the body returned .+, but Tout has \d+|value \d+ .+, but Tout says \w+)")
 """How the recorder says what TensorFlow says only of a token (`pyfunc_0`)."""
+_FUNCTION_NODE = re.compile(r"\{\{function_node \S+\}\} ")
 _CONVERTING = re.compile(
     r"[Cc]onvert|Tensor conversion|EagerTensor of dtype|unsupported (?:object )?type|array element with a sequence"
     r"|compute Pack as input"
@@ -39,7 +40,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         "AND NOT (f.type = 'Abort' AND f.message LIKE '%at a pyfunc_debug stop') "  # and those that began meanwhile
         "GROUP BY n.id, f.type ORDER BY n.id"
     )
-    explained = tuple(str(one["error"])[:_SAME] for _, _, one in facts.notices["failure"])
+    explained = tuple(_plain(str(one["error"]))[:_SAME] for _, _, one in facts.notices["failure"])
     contracts = [one.message for one in failures(facts, ("output-contract", "structure"))]
     lost = any(failures(facts, ("serialization",)))
     rows = [row for row in rows if row[2] is None or not is_tensorflow(row[2])]
@@ -50,7 +51,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         inner = json.loads(frames)
         if not inner and facts.source(file) and converting(message):
             continue  # the body had returned: `returned` tells of what TensorFlow did not take
-        if f"{kind}: {message}".startswith(explained) and kind != "StopIteration":
+        if _plain(f"{kind}: {message}").startswith(explained) and kind != "StopIteration":
             continue  # failed_programs says more
         if lost and "its function is not in this process" in body:
             continue  # as above
@@ -90,6 +91,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{kind} in {body}: {often} (first in call #{first}): {_first_lines(message)}{after}",
             leave or facts.stop_at(body, "error"), file, line, several(counts), evidence,
         )  # fmt: skip
+
+
+def _plain(error: str) -> str:
+    """An exception's text without the function of TensorFlow's that it names first."""
+    return _FUNCTION_NODE.sub("", error, count=1)
 
 
 def _held(facts: Facts, kind: str, message: str, place: tuple[str | None, int | None]) -> tuple[str, ...]:
