@@ -24,6 +24,10 @@ _DTYPE = re.compile(
 )
 _ABSENT = re.compile(r"Feature: ([\w/.-]+) \(data type: \w+\) is required but could not be found")
 _FIELD = re.compile(r"Field (\d+) in record \d+ is not a valid (\w+): (.*)")
+_NUMBER = re.compile(
+    r"(?:could not convert string to float|invalid literal for int\(\) with base 10): b?'([^']+)'"
+    r"|StringToNumberOp could not correctly convert string: (.+)"
+)
 _COUNT = re.compile(r"Expect (\d+) fields but have (\d+) in record")
 _NAMES = {"float": "float32", "int64": "int64", "string": "string"}
 _SPECS = ("FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature")
@@ -32,6 +36,9 @@ _SPECS = ("FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a record has other values than the program says."""
     text = situation.message
+    number = _NUMBER.search(text) if situation.kind in ("ValueError", "InvalidArgumentError") else None
+    if number is not None:
+        return _header(situation, number[1] or number[2], "a number")
     if situation.body or situation.kind != "InvalidArgumentError":
         return None
     for pattern, tell in ((_LENGTH, _length), (_DTYPE, _dtype), (_ABSENT, _absent), (_FIELD, _field), (_COUNT, _count)):
@@ -115,8 +122,13 @@ def _absent(situation: Situation, found: re.Match[str]) -> Explanation | None:
 
 
 def _field(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    """The names in the first line of a file, taken for numbers by `decode_csv`."""
+    return _header(situation, found[3].split("\n")[0], f"a valid {found[2]}", found[1])
+
+
+def _header(situation: Situation, text: str, wanted: str, field: str = "") -> Explanation | None:
     """The names in the first line of a file, taken for numbers."""
-    text = found[3].split("\n")[0].strip()
+    text = text.strip()
     for file, source in situation.sources():
         read = [one for one in calls(source.tree) if dotted(one.func).endswith("TextLineDataset")]
         if len(read) != 1 or not re.fullmatch(r"[A-Za-z_][\w .-]*", text):
@@ -126,11 +138,12 @@ def _field(situation: Situation, found: re.Match[str]) -> Explanation | None:
             continue
         spot = next((one for one in situation.spots if one.file == file), situation.last)
         first = _first_line(evaluation.computed(read[0].args[0], spot) if spot is not None and read[0].args else None)
-        if first is not None and text not in first:
+        if text not in first if first is not None else not field:  # "NA" may stand in any line
             continue
+        where = f"field {field}" if field else "a field"
         cause = (
-            f"field {found[1]} of a line is {text!r}, and no {found[2]}: the first line of the file has the names of "
-            "the columns. skip(1) leaves it out."
+            f"{where} of a line is {text!r}, and not {wanted}: the first line of the file has the names of the "
+            "columns. skip(1) leaves it out."
         )
         edit = edit_of(file, source.replaced({read[0]: f"{source.text(read[0])}.skip(1)"}))
         return Explanation(RULE, file, read[0].lineno, cause, edit, "", "measured" if first is not None else "likely")
