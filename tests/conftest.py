@@ -97,7 +97,7 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--programs", choices=["some", "more", "all"],
-        help="of the doctor's programs, and of Notebook 7: a share (with nothing named to run), the rest, or all",
+        help="of the doctor's programs, and of what repeats: a share (with nothing named to run), the rest, or all",
     )  # fmt: skip
 
 
@@ -204,7 +204,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What is not asked for of the doctor's programs, and of what is tried in a second front end."""
+    """What is not asked for of the doctor's programs, and of what repeats in another front end, theme or size."""
     wanted = config.option.programs
     if wanted == "all":
         return
@@ -218,9 +218,9 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return {
-        "some": "the doctor's programs: one of sixteen, and one for each rule; --programs all: all, as CI does",
-        "more": "what the whole suite leaves out: most of the doctor's programs, and Notebook 7",
-        "all": "the doctor's programs: all that are asked for",
+        "some": "a share of the doctor's programs, and nothing that repeats; --programs all: all, as CI does",
+        "more": "what the whole suite leaves out: most of the doctor's programs, and what repeats",
+        "all": "all that is asked for",
     }[config.option.programs]
 
 

@@ -77,7 +77,8 @@ def _said(done):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("program.py", "tensorflow"), ("program.py", "what"), ("-m", "program", "what"), ("-c", PROGRAM, "what"),
+    [pytest.param(("program.py", "tensorflow"), marks=pytest.mark.more),
+     ("program.py", "what"), ("-m", "program", "what"), ("-c", PROGRAM, "what"),
      ("within", "what"), ("within", "raise"),
      ("program.py", "exit"), ("program.py", "text"), ("program.py", "raise"), ("program.py", "interrupt"),
      ("program.py", "kill"), ("broken.py",)],
@@ -217,6 +218,7 @@ def _kernel_says(manager, folder):
     return {name: re.sub("0x[0-9a-f]+|/tmp/ipykernel_[0-9/]+", "#", text) for name, text in told.items()}, code
 
 
+@pytest.mark.more
 def test_a_kernel_is_what_it_would_be(tmp_path):
     fresh, ours = (_kernel_says(one, tmp_path) for one in (KernelManager(kernel_name="python3"), manager()))
     both = [[f"{name}: {line}" for name, text in sorted(one[0].items()) for line in text.split("\n")]

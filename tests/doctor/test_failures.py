@@ -21,8 +21,8 @@ from pyfunc_debug.doctor.failures.pastes.explanation import is_instruction
 from pyfunc_debug.doctor.rules.failed_programs import NAMES
 from tests import forked
 from tests.doctor.pasting import parts, pasted, pastes, run
-from tests.doctor.share import shared
 from tests.limits import HANG_S
+from tests.share import shared
 
 FOLDER = Path(__file__).parent / "failing"
 _ROUNDS = 3

@@ -32,7 +32,7 @@ from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_traced_values as programs_traced_values
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted
-from tests.doctor.share import shared
+from tests.share import shared
 
 
 def findings(program, ends_with: type[BaseException] | None = None, clock: str = "", **options) -> list[Finding]:
@@ -95,10 +95,15 @@ def name(case) -> str:
     return f"{case[0]}-{case[1].__name__}"
 
 
-def each(cases):
-    """Parameters for tests. The quick line has two programs of each rule that do not train a model."""
+def each(cases, of_each_rule):
+    """Parameters for tests. The quick line has two programs of each rule that do not train a model.
+
+    Args:
+      cases: The programs.
+      of_each_rule: Whether the whole suite has one of each rule, or of all only those that fall to it.
+    """
     quick = Counter()
-    for ident, case, more in shared((name(case), case[0], case) for case in cases):
+    for ident, case, more in shared((name(case), case[0] if of_each_rule else "", case) for case in cases):
         slow = quick[case[0]] == _QUICK or trains(case[1].__code__)
         quick[case[0]] += not slow
         yield pytest.param(case, marks=[*more, *[pytest.mark.slow] * slow], id=ident)
@@ -109,7 +114,7 @@ def trains(code: CodeType) -> bool:
     return "fit" in code.co_names or any(trains(one) for one in code.co_consts if isinstance(one, CodeType))
 
 
-@pytest.mark.parametrize("case", [*each(programs.TRIGGERS)])
+@pytest.mark.parametrize("case", [*each(programs.TRIGGERS, True)])
 def test_it_is_found(case, tmp_path, monkeypatch):
     rule, program, options = case
     severity = options.get("severity")
@@ -132,7 +137,7 @@ def test_it_is_found(case, tmp_path, monkeypatch):
         assert [one.message for one in found if one.rule == rule] == []
 
 
-@pytest.mark.parametrize("case", [*each(programs.NEAR)])
+@pytest.mark.parametrize("case", [*each(programs.NEAR, False)])
 def test_nothing_is_found_where_it_only_looks_so(case, tmp_path, monkeypatch):
     rule, program, options = case
     program = loaded(alone(program), program, tmp_path, monkeypatch)

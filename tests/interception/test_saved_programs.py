@@ -110,7 +110,7 @@ def _answer(folder: Path, text: str, argument: object) -> object:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("seed", [2, 5])
+@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.more)])
 def test_restored_functions_give_what_they_give_without_us(tmp_path, seed):
     """Seed 2: a restored node has a gradient's token. Long form: `python -m tests.interception.saved_programs`."""
     assert _answer(tmp_path, PROGRAM, seed) == {}

@@ -28,7 +28,7 @@ def report(recording, tmp_path_factory):
         return html.write(recording, tmp_path_factory.mktemp("report") / "report.html", lambda: FINDINGS)
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [True, pytest.param(False, marks=pytest.mark.more)])
 def test_the_report(report, dark):
     with browser((1200, 900), dark) as page:
         page.goto(f"file://{report}")
@@ -48,7 +48,7 @@ def test_the_report(report, dark):
         assert found == []
 
 
-@pytest.mark.parametrize("kind", ["vscode-light", "vscode-dark"])
+@pytest.mark.parametrize("kind", ["vscode-light", pytest.param("vscode-dark", marks=pytest.mark.more)])
 def test_the_panel_with_each_tab_and_at_a_stop(recording, kind):
     with browser((966, 900)) as page:
         output = Output(page, Recording(str(recording)), kind)

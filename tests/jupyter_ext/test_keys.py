@@ -140,7 +140,8 @@ def name(key):
     return key[:-1] + "Space" if key.endswith(" ") else key
 
 
-@pytest.mark.parametrize(("app", "width"), [("lab", 966), pytest.param("notebook", 1400, marks=pytest.mark.more)])
+@pytest.mark.more  # the same keys and the same panel in VS Code are pressed in each suite
+@pytest.mark.parametrize(("app", "width"), [("lab", 966), ("notebook", 1400)])
 def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app, width):
     write_notebook(tmp_path / "a.ipynb", [SETUP.replace("PATIENCE", str(HANG_S)), STOPPED, "y = 2", "z = 3"])
     with Server(tmp_path, app) as server, browser((width, 1000)) as page:

@@ -13,6 +13,7 @@ from tests.jupyter_ext.vscode import THEMES, Output
 from tests.report import recordings
 
 KINDS = list(THEMES)
+MOST = [pytest.param(kind, marks=[pytest.mark.more] * (place % 2)) for place, kind in enumerate(KINDS)]
 STOP = {
     "type": "stop", "ping": 0, "way": "control", "now_ns": 9_000_000_000, "home": None,
     "stop": {
@@ -108,7 +109,7 @@ def select(page):
     page.evaluate("() => document.activeElement.blur()")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MOST)
 @pytest.mark.parametrize("width", [1100, 420])
 def test_everything_can_be_read(recording, kind, width):
     with opened(recording, kind, (width + 40, 900)) as output:
@@ -163,7 +164,7 @@ def test_no_colour_of_the_theme_before_stays(recording):
             assert page.evaluate(SEEN)["styles"] == fresh[kind]["styles"], kind
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MOST)
 def test_the_static_form_can_be_read(recording, kind):
     with opened(recording, kind, alone=True) as output:
         assert output.page.locator("#static table").is_visible()

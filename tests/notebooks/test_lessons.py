@@ -19,6 +19,8 @@ from tests.limits import HANG_S
 from tests.stops.kernels import manager
 
 LESSONS = saved.lessons()
+LONGEST = ("05", "06")
+"""They measure, and take most of the time of all."""
 MOST_PICTURE_BYTES = 30_000
 MOST_BYTES = 500_000
 DRAWS = importlib.util.find_spec("matplotlib") is not None
@@ -30,7 +32,10 @@ def test_there_are_eight_lessons_with_their_numbers():
     assert [title[:5] for title in titles] == [f"# {number}. " for number in range(1, 9)]
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(one, id=one.stem, marks=[pytest.mark.more] * (one.name[:2] in LONGEST)) for one in LESSONS],
+)
 def test_lesson_runs_and_its_claims_hold(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)
     root = str(path.parents[1])

@@ -39,6 +39,6 @@ print(len(wrong), live_tapes())
 """
 
 
-@pytest.mark.parametrize("inter_op", ["2", "16"])
+@pytest.mark.parametrize("inter_op", ["2", pytest.param("16", marks=pytest.mark.more)])
 def test_sixteen_threads_get_hundreds_of_gradients_each_all_their_own(inter_op):
     assert run("-c", THREADS, inter_op).split() == ["0", "0"]
