@@ -59,7 +59,7 @@ def explain(situation: Situation) -> Explanation | None:
     if call is None:
         return _list_of_one(situation, spot)
     if _TOUT.search(situation.message):
-        return _text(spot, call) or _tout(spot, call)
+        return _text(spot, call) or _shapes(spot, call) or _tout(spot, call)
     return _given(situation, spot, call) if _INPUT.search(situation.message) else None
 
 
@@ -75,6 +75,33 @@ def _text(spot: Spot, call: ast.Call) -> Explanation | None:
     op, name = dotted(call.func).rpartition(".")[2], next(one.id for one in pieces if isinstance(one, ast.Name))
     cause = f"Tout={name} is a type of Python's: {op} declares text as {next(iter(pieces.values()))}."
     return _edited(spot, call, pieces, cause)
+
+
+def _shapes(spot: Spot, call: ast.Call) -> Explanation | None:
+    """`Tout=[tf.float32, [8]]`, or a list of such pairs: shapes beside dtypes."""
+    tout, op, tf = argument(call, 2, "Tout"), dotted(call.func).rpartition(".")[2], alias(spot, "tensorflow")
+    own = _pair(tout, spot)
+    pairs = [own] if own else [_pair(one, spot) for one in tout.elts] if isinstance(tout, (ast.List, ast.Tuple)) else []
+    found = [one for one in pairs if one is not None]
+    if tout is None or not found or len(found) < len(pairs):
+        return None
+    made = [f"{tf}.TensorSpec({shape}, {dtype})" if op == "py_function" else dtype for dtype, shape in found]
+    text = made[0] if own else f"[{', '.join(made)}]"
+    takes = "dtypes, or TensorSpecs" if op == "py_function" else "dtypes only: `set_shape` gives a result its shape"
+    cause = f"Tout has a shape, {short(found[0][1], 30)}, among the dtypes: {op} takes {takes}."
+    return _edited(spot, call, {tout: text}, cause)
+
+
+def _pair(node: ast.AST | None, spot: Spot) -> tuple[str, str] | None:
+    """The texts of a dtype and a shape, where both stand in a list or tuple."""
+    if not isinstance(node, (ast.List, ast.Tuple)) or len(node.elts) != 2:
+        return None
+    dtype, shape = node.elts
+    sizes = shape.elts if isinstance(shape, (ast.List, ast.Tuple)) else [shape]
+    known = all(isinstance(one, ast.Constant) and (one.value is None or type(one.value) is int) for one in sizes)
+    if not isinstance(dtype, ast.Attribute) or isinstance(shape, ast.Constant) or not known:
+        return None
+    return spot.source.text(dtype), spot.source.text(shape)
 
 
 def _list_of_one(situation: Situation, spot: Spot) -> Explanation | None:
