@@ -340,7 +340,7 @@ class LiveRecording(Recording):
             else:
                 explanation = explain(*asked)
             if explanation is None:
-                line = held(*asked)
+                line = held(*asked, shown=self._recorder.sees_values)
                 if line is not None:
                     self._recorder.notice(Notice.FAILED_LINE, None, None, **line)
                 return None

@@ -213,6 +213,11 @@ class Recorder:
     # -- the hot path: events.Observer --------------------------------------------------------------------------------
 
     @property
+    def sees_values(self) -> bool:
+        """Whether at least a summary is kept of each node's values."""
+        return self._policies.shows_all()
+
+    @property
     def samples(self) -> HotPath | None:
         """The hot path, where sampling leaves calls out."""
         return self._hot if self._hot.every else None

@@ -73,6 +73,10 @@ class Policies:
         """Whether the values of some node are kept in full."""
         return Policy.FULL in (self.default, *(policy for _, policy in self._rules))
 
+    def shows_all(self) -> bool:
+        """Whether of each node at least a summary of its values is kept."""
+        return min(self.default, *(policy for _, policy in self._rules), Policy.FULL) >= Policy.SUMMARY
+
     def as_dict(self) -> dict[str, str]:
         """The policies as they were given, for the recording's `meta`."""
         return {pattern: policy.name.lower() for pattern, policy in [*self._rules, ("*", self.default)]}

@@ -393,7 +393,7 @@ def a_bad_record_ends_the_program():
     list(tf.data.Dataset.range(10).map(lambda x: tf.numpy_function(parse, [x], tf.int64)))
 
 
-@triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says=": img is int64[4, 4], scale is int")
+@triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says=": img is int64[4, 4], scale is 2")
 def a_picture_without_channels():
     def load(i):
         img, scale = np.ones((4, 4) if i == 2 else (4, 4, 3), np.int64), 2

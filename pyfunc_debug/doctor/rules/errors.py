@@ -102,8 +102,14 @@ def _held(facts: Facts, kind: str, message: str, place: tuple[str | None, int | 
     """What the names in the failing line held, of the exception that reached the user."""
     for _, _, one in facts.notices["failed-line"]:
         if (one["file"], one["line"]) == place and one["error"][:_SAME] == f"{kind}: {message}"[:_SAME]:
-            return (f"in line {one['line']}: " + ", ".join(f"{name} is {what}" for name, what in one["held"]),)
+            lines = [(f"in line {one['line']}", one["held"])]
+            lines += [(f"in line {one['called']}, which called it", one["around"])] if one.get("around") else []
+            return tuple(f"{where}: {_said(names)}" for where, names in lines if names)
     return ()
+
+
+def _said(names: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} is {what}" for name, what in names)
 
 
 def _others(facts: Facts, nodes: list[int], failed: int) -> tuple[int, str]:

@@ -82,7 +82,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _held(facts: Facts, file: str | None, line: int | None) -> str:
     """What the names in the line stood for, of the exception that reached the user."""
     for _, _, one in facts.notices["failed-line"]:
-        if (one["file"], one["line"]) == (file, line):
+        if (one["file"], one["line"]) == (file, line) and one["held"]:
             return ", where " + ", ".join(f"{name} is {what}" for name, what in one["held"])
     return ""
 

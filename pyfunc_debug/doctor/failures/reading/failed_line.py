@@ -1,4 +1,4 @@
-"""The line of a body that raised, where no trap is known: what its names held then, as types, shapes and lengths."""
+"""The line of a body that raised, where no trap is known: what its names held, and those of the line that called it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ import ast
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.wrapping import entry
-from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, situation
-from pyfunc_debug.doctor.failures.reading.source import names
+from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Spot, situation
+from pyfunc_debug.doctor.failures.reading.source import names, short
 from pyfunc_debug.doctor.failures.reading.symbols import described, is_symbolic
 from pyfunc_debug.program.error_text import error_text
 from pyfunc_debug.values.summary import type_text
 
 _MOST = 6
+_WIDTH = 60
+_NUMBERS = (bool, int, float)
 _SIZED = (list, tuple, dict, set, str, bytes)
 
 
-def held(error: BaseException, locate: Locate, rows: Query) -> dict[str, Any] | None:
+def held(error: BaseException, locate: Locate, rows: Query, shown: bool = False) -> dict[str, Any] | None:
     """What the recording's notice `failed-line` holds of an exception that a body raised, or that left a trace.
 
-    Holds no values: a recording may be made without them. Runs no code of the user's.
+    Runs no code of the user's.
+
+    Args:
+      error: The exception that reached the user.
+      locate: Gives the user's file and line for a line that may be generated.
+      rows: Asks the recording.
+      shown: Whether texts and numbers are said as they are: a recording may be made without values.
     """
     found = situation(error, locate, rows)
     spot = found.last
@@ -31,23 +39,34 @@ def held(error: BaseException, locate: Locate, rows: Query) -> dict[str, Any] | 
     header = header.iter if isinstance(header, ast.For) else header
     told = [
         (name, what) for name in dict.fromkeys(names(header)) if name in spot.variables
-        for what in (_what(spot.variables[name]),) if what
+        for what in (_what(spot.variables[name], shown),) if what
     ]  # fmt: skip
     stored = [one.id for one in ast.walk(header) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
     told = [(name, what) for name, what in told if name in stored]
-    if not told:
+    outer = found.outer(spot) if found.body and shown else None
+    around = _around(outer) if outer is not None else []
+    if not told and not around:
         return None
-    return {"error": error_text(found.inner)[0], "file": spot.file, "line": spot.line, "held": told[:_MOST]}
+    above = {"caller": outer.code, "called": outer.line, "around": around[-_MOST:]} if outer is not None else {}
+    return {"error": error_text(found.inner)[0], "file": spot.file, "line": spot.line, "held": told[:_MOST], **above}
 
 
-def _what(value: Any) -> str:
-    """`int64[16, 16]`, `None`, `list of 3`; empty for what says nothing."""
+def _around(spot: Spot) -> list[tuple[str, str]]:
+    """The texts and numbers of the function that called the one that raised."""
+    plain = [(name, value) for name, value in spot.variables.items() if type(value) in (*_NUMBERS, str, bytes)]
+    return [(name, _what(value, True)) for name, value in plain if isinstance(spot.function, ast.FunctionDef)]
+
+
+def _what(value: Any, shown: bool) -> str:
+    """`int64[16, 16]`, `None`, `list of 3`, and `'a.png'` where values are shown; empty for what says nothing."""
     if value is None:
         return "None"
     if is_symbolic(value):
         return described(value)
     kind = type(value)
-    if kind in (bool, int, float):
+    if shown and kind in (*_NUMBERS, str, bytes):
+        return short(repr(value), _WIDTH)
+    if kind in _NUMBERS:
         return kind.__name__
     if kind in _SIZED:
         return f"{kind.__name__} of {len(value)}"
