@@ -206,6 +206,7 @@ class Notice(str, Enum):
     NOT_FINITE = "not-finite"
     BROADCAST = "broadcast"
     LISTED_RESULT = "listed-result"
+    TEXT_TABLES = "text-tables"
     MAPPED_GRADIENT = "mapped-gradient"
     GRADIENT_CHECK = "gradient-check"
     GRAPH_CODE = "graph-code"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.events import Notice
+from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("bytes-compared",)
@@ -18,6 +20,9 @@ _KEEP = {
 """Methods that give bytes, or lists of them, of bytes."""
 _PATHS = {"basename", "dirname", "splitext", "split", "join", "normpath", "abspath"}
 """Functions of os.path that give bytes for bytes."""
+_TAKES_ALL = {"keys", "tolist", "to_list", "to_numpy", "unique"}
+"""Methods that give all keys of a dict, or all elements of an array or a column."""
+_FILLS = {"add", "append", "extend", "insert", "setdefault", "update"}
 
 
 @dataclass(frozen=True)
@@ -26,13 +31,18 @@ class _Compared:
     side: ast.expr
     root: str
     outcome: str
+    table: str = ""  # its name, where only the program's run tells that it is one of text
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body or generator."""
     every = [(group[0], group[0].id, facts.calls_of(group).count) for group in facts.lines]
     every += [(node, start.id, facts.calls(start.id).count) for node, start in facts.generators.values()]
-    asked = [(*one, function) for one in every if (function := _may_compare(facts, one[0])) is not None]
+    known = {node: one["tables"] for node, _, one in facts.notices.get(Notice.TEXT_TABLES, []) if node}
+    asked = [
+        (*one, function) for one in every
+        if (function := _may_compare(facts, one[0], one[0].id in known)) is not None
+    ]  # fmt: skip
     given = _texts_given(facts, [source for _, source, _, _ in asked])
     seen: set[tuple[str | None, int]] = set()
     for node, source, count, function in asked:
@@ -41,7 +51,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             names = code.parameters(function)
             places = {f"args[{place}]": name for place, name in enumerate(names[names[:1] == ["self"] :])}
             strings = {places[path]: array for path, array in strings.items() if path in places}
-        for one in _compared(function, strings, _is_eager(node), facts.tree(node.file)):
+        for one in _compared(function, strings, _is_eager(node), facts.tree(node.file), known.get(node.id, {})):
             if (node.file, one.node.lineno) in seen:
                 continue
             seen.add((node.file, one.node.lineno))
@@ -62,11 +72,17 @@ def _texts_given(facts: Facts, nodes: list[int]) -> dict[int, tuple[dict[str, bo
     return found
 
 
-def _may_compare(facts: Facts, node: Node) -> Definition | None:
-    """The function of a node where it, or one that it calls, compares or looks up anything: of most, none does."""
+def _may_compare(facts: Facts, node: Node, known: bool) -> Definition | None:
+    """The function of a node where it, or one that it calls, compares or looks up anything: of most, none does.
+
+    Args:
+      facts: The recording.
+      node: The node.
+      known: Whether it is known to read a table of text.
+    """
     function, tree = facts.function(node), facts.tree(node.file)
-    if function is None:
-        return None
+    if function is None or known:
+        return function
     helpers = [one for part in code.own_nodes(function) if (one := _helper(part, tree)) is not None]
     asks = any(
         isinstance(part, ast.Compare) or (isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
@@ -113,7 +129,10 @@ def _finding(
         "bytes-compared", "warning", node.id, (call,),
         f"`{text}` {one.outcome} {of} as bytes, and b'text' never equals 'text'",
         edit or f"{one.root}.decode()  # once, before it is compared",
-        node.file, one.node.lineno, evidence=(f"call #{call}: {facts.inputs(call)}",),
+        node.file, one.node.lineno, evidence=(
+            f"call #{call}: {facts.inputs(call)}",
+            *([f"all that `{one.table}` had, as the graph was made, was text"] if one.table else []),
+        ),
     )  # fmt: skip
 
 
@@ -132,17 +151,22 @@ def _takes_bytes(function: Definition) -> bool:
 
 
 def _compared(
-    function: Definition, strings: dict[str, bool], eager: bool, tree: ast.Module | None, depth: int = 2
-) -> list[_Compared]:
-    """Comparisons of a value that comes from such an input with text that is written in the program.
+    function: Definition, strings: dict[str, bool], eager: bool, tree: ast.Module | None, tables: Mapping[str, str],
+    depth: int = 2,
+) -> list[_Compared]:  # fmt: skip
+    """Comparisons of a value that comes from such an input with text that is in the program.
 
     Args:
       function: A body, a generator, or a function that it calls.
       strings: Its parameters that are bytes, or tensors of them.
       eager: Whether they are tensors.
       tree: The file.
+      tables: Names of what holds text only, and what each is (see `text_tables`).
       depth: How far functions of the file are followed.
     """
+    own_names = code.local_names(function) - {"self"}
+    known = {one: kind for one, kind in tables.items() if code.root(syntax.expression(one)) not in own_names}
+    known = {one: kind for one, kind in known.items() if not _is_filled(function, one)}
     roots = {name: name for name in strings if name in code.parameters(function) and not eager}
     found: list[_Compared] = []
 
@@ -162,30 +186,57 @@ def _compared(
                 return root(owner)
         return root(node.args[0]) if name in _PATHS and node.args else None
 
+    def look_into(node: ast.AST) -> None:
+        """Notes what looks into a table that is known to be one of text."""
+        key, whole, outcome = None, None, "never finds anything"
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            left, right, op = node.left, node.comparators[0], node.ops[0]
+            if isinstance(op, (ast.In, ast.NotIn)) and _kind(right, known) != "column":
+                key, whole, outcome = left, right, f"is always {isinstance(op, ast.NotIn)}"
+            elif isinstance(op, ast.Eq):
+                key, whole = (left, right) if root(left) else (right, left)
+                outcome = "is False for every element"
+                whole = whole if _kind(whole, known) in ("array", "column") else None
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            key, whole = next(iter(node.args), None), node.func.value
+            whole = whole if _kind(whole, known) in ("dict", "default") else None
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            kind = _kind(node.value, known)
+            key, whole = node.slice, node.value if kind == "default" or (kind == "dict" and node in tried) else None
+            outcome = "is always what the dict makes of a new key" if kind == "default" else outcome
+        own = root(key) if whole is not None and _kind(whole, known) else None
+        if own is not None and isinstance(key, ast.expr) and isinstance(node, ast.expr) and whole is not None:
+            found.append(_Compared(node, key, own, outcome, ast.unparse(whole)))
+
     def look(node: ast.AST) -> None:
+        before = len(found)
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             left, right, op = node.left, node.comparators[0], node.ops[0]
             if isinstance(op, (ast.In, ast.NotIn)):
                 side, own, hit = left, root(left), _are_texts(right, tree)
+                hit = hit and not _is_filled(function, ast.unparse(right))
             else:
                 side = left if root(left) else right
                 own = root(side)
                 hit = isinstance(op, (ast.Eq, ast.NotEq)) and _texts([right if root(left) else left])
             if own is not None and hit:
                 found.append(_Compared(node, side, own, f"is always {isinstance(op, (ast.NotEq, ast.NotIn))}"))
+        if known and len(found) == before:
+            look_into(node)
         if not isinstance(node, ast.Call):
             return
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args and len(found) == before:
             own = root(node.args[0])
-            if own is not None and _are_texts(node.func.value, tree, tables=True):
+            whole = node.func.value
+            if own is not None and _are_texts(whole, tree, True) and not _is_filled(function, ast.unparse(whole)):
                 found.append(_Compared(node, node.args[0], own, "never finds anything"))
         helper = _helper(node, tree) if depth else None
         if helper is None or helper is function:
             return
         for name, given in zip(code.parameters(helper), node.args):
             own = root(given)
-            inside = _compared(helper, {name: False}, False, tree, depth - 1) if own is not None else []
-            found.extend(_Compared(one.node, given, own, one.outcome) for one in inside if own is not None)
+            inside = _compared(helper, {name: False}, False, tree, tables, depth - 1) if own is not None else []
+            found.extend(_Compared(one.node, given, own, one.outcome, one.table) for one in inside if own is not None)
 
     def bind(target: ast.expr, source: ast.AST | None) -> None:
         called = ast.unparse(source.func) if isinstance(source, ast.Call) else ""
@@ -200,6 +251,10 @@ def _compared(
             else:
                 roots[name] = own
 
+    tried = {
+        part for node in code.own_nodes(function) if isinstance(node, ast.Try) and node.handlers for line in node.body
+        for part in ast.walk(line)
+    }  # fmt: skip
     for node in code.own_nodes(function):
         for one in getattr(node, "generators", ()):  # of a comprehension
             bind(one.target, one.iter)
@@ -209,6 +264,34 @@ def _compared(
         for target in node.targets if isinstance(node, ast.Assign) else ():
             bind(target, node.value)  # type: ignore[attr-defined]  # it is an Assign
     return found
+
+
+def _kind(node: ast.AST, known: Mapping[str, str]) -> str:
+    """What table of text an expression is, or all of such a one (`df["file"].values`); "" where it is none."""
+    text = ast.unparse(node)
+    if text in known:
+        return known[text]
+    if isinstance(node, ast.Attribute) and f"{ast.unparse(node.value)}[{node.attr!r}]" in known:  # df.file
+        return known[f"{ast.unparse(node.value)}[{node.attr!r}]"]
+    whole: ast.AST | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TAKES_ALL:
+        whole = node.func.value
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("sorted", "list", "tuple", "set") and node.args:
+        whole = node.args[0]
+    elif isinstance(node, ast.Attribute) and node.attr == "values":
+        whole = node.value
+    return "list" if whole is not None and _kind(whole, known) else ""
+
+
+def _is_filled(function: Definition, table: str) -> bool:
+    """Whether a function puts anything into a table."""
+    for node in code.own_nodes(function):
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            if ast.unparse(node.value) == table:
+                return True
+        elif isinstance(node, ast.Attribute) and node.attr in _FILLS and ast.unparse(node.value) == table:
+            return True
+    return False
 
 
 def _texts(nodes: list[ast.expr]) -> bool:

@@ -29,6 +29,7 @@ from pyfunc_debug.interception.graphs.placement import Placement
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import of_element, signature
 from pyfunc_debug.interception.graphs.static_shapes import is_blind, loses_rank, node_shapes
+from pyfunc_debug.interception.graphs.text_tables import text_tables
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.error_text import kept_text
 from pyfunc_debug.program.frames import RepeatedCaller, failure_frames, is_generated, is_tensorflow
@@ -174,6 +175,8 @@ class Functions:
             self._observer.notice(
                 Notice.LISTED_RESULT, token, None, trace=trace, file=site.file, line=site.line, sources=[site.file]
             )
+        for token, tables in text_tables(concrete.graph, self._names) if tokens else ():
+            self._observer.notice(Notice.TEXT_TABLES, token, None, tables=tables)
 
     def _tell_squares(self, trace: int, graph: Any) -> None:
         """Tells of labels and predictions whose difference is one of all pairs."""

@@ -35,7 +35,7 @@ _NOT_ITS_VALUES = {"device", "dtype", "get_shape", "ndim", "shape"}
 """What is asked of a tensor without its values."""
 _GROWS = {"append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault"}
 """Methods that change a list or dict: what code calls them on it does not read."""
-_GONE = object()
+GONE = object()
 _STATEFUL = {
     ("Layer", "keras"), ("BaseOptimizer", "keras"), ("Metric", "keras"), ("Module", "tensorflow"),
     ("ResourceVariable", "tensorflow"), ("Variable", "keras"),
@@ -68,7 +68,7 @@ class Taken(NamedTuple):
       file: Where it is read.
       line: Its line.
       then: The value at trace, or a copy; a `_Held` for an object, a `_Tensor` for a tensor.
-      now: Asks for the present one; `_GONE` when there is none.
+      now: Asks for the present one; `GONE` when there is none.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Outside:
         for one in tuple(self.taken):
             now = one.now()
             held = isinstance(one.then, _Held)
-            if now is not one.then and now is not _GONE and not _is_still(one.then, now):
+            if now is not one.then and now is not GONE and not _is_still(one.then, now):
                 try:
                     self.taken.remove(one)
                 except ValueError:  # another thread runs the graph too, and reported it
@@ -199,10 +199,10 @@ def _same(then: Any, now: Any) -> bool:
 
 
 def _kept(value: Any) -> Any:
-    """A plain value as it is, a small container of plain values copied; `_GONE` for others."""
+    """A plain value as it is, a small container of plain values copied; `GONE` for others."""
     kind = type(value)
     if kind in _SCALARS:
-        return value if kind not in (str, bytes) or len(value) <= 1000 else _GONE
+        return value if kind not in (str, bytes) or len(value) <= 1000 else GONE
     if kind in (list, tuple, dict) and len(value) <= _MOST_ITEMS:
         try:
             items = [*value, *value.values()] if kind is dict else list(value)
@@ -210,7 +210,7 @@ def _kept(value: Any) -> Any:
                 return kind(value)
         except RuntimeError:  # another thread changes it just now
             pass
-    return _GONE
+    return GONE
 
 
 # -- what a function reads --------------------------------------------------------------------------------------------
@@ -256,16 +256,16 @@ def _plain_value(reading: Reading, one: _Function) -> tuple[Any, tuple[Step, ...
     path = reading.path
     for length in range(len(path) + 1):
         step = path[length] if length < len(path) else None
-        value = _followed(root, path[:length])
+        value = followed(root, path[:length])
         then = _kept(value)
         container = type(value) in (list, tuple, dict)
-        if then is _GONE or (container and step is not None and step[0] == "["):
-            if value is _GONE or (isinstance(value, types.ModuleType) and not _is_own_module(value)):
+        if then is GONE or (container and step is not None and step[0] == "["):
+            if value is GONE or (isinstance(value, types.ModuleType) and not _is_own_module(value)):
                 return None
             continue
         if container and step is not None and step[1] in _GROWS:
             return None
-        return then, path[:length], root if not length else functools.partial(_followed, root, path[:length])
+        return then, path[:length], root if not length else functools.partial(followed, root, path[:length])
     return None
 
 
@@ -276,11 +276,11 @@ def _numbers(reading: Reading, one: _Function) -> tuple[Any, tuple[Step, ...], C
         return None
     for length in range(len(reading.path) + 1):
         path, step = reading.path[:length], next(iter(reading.path[length:]), None)
-        found = _tensor(_followed(root, path))
+        found = _tensor(followed(root, path))
         if found is not None:
             if step is not None and step[1] in _NOT_ITS_VALUES:
                 return None
-            return found, path, root if not length else functools.partial(_followed, root, path)
+            return found, path, root if not length else functools.partial(followed, root, path)
     return None
 
 
@@ -293,10 +293,10 @@ def _object(reading: Reading, one: _Function) -> tuple[Any, tuple[Step, ...], Ca
         return None
     for length in range(len(reading.path) + 1):
         path = reading.path[:length]
-        value = _followed(root, path)
+        value = followed(root, path)
         if _is_stateful(value):
             held = _Held(weakref.ref(value), type(value).__name__)
-            return held, path, root if not length else functools.partial(_followed, root, path)
+            return held, path, root if not length else functools.partial(followed, root, path)
     return None
 
 
@@ -308,57 +308,57 @@ def _root(how: str, name: str, one: _Function) -> Callable[[], Any] | None:
     """What gives the present value of a name."""
     if how == "global":
         found = one.plain.__globals__
-        return functools.partial(found.get, name, _GONE) if name in found else None
+        return functools.partial(found.get, name, GONE) if name in found else None
     if how == "closure":
         cell = one.cells.get(name)
         return None if cell is None else functools.partial(_of_cell, cell)
     owner = one.owner if one.owner is not None else _of_cell(one.cells.get("self"))
     try:
-        return None if owner is _GONE else functools.partial(_of_object, weakref.ref(owner), name)
+        return None if owner is GONE else functools.partial(_of_object, weakref.ref(owner), name)
     except TypeError:  # an object that cannot be held weakly
         return None
 
 
-def _followed(root: Callable[[], Any], path: tuple[Step, ...]) -> Any:
-    """What a name and the steps after it lead to now, without code of the user's; `_GONE` where to nothing."""
+def followed(root: Callable[[], Any], path: tuple[Step, ...]) -> Any:
+    """What a name and the steps after it lead to now, without code of the user's; `GONE` where to nothing."""
     value = root()
     for kind, key in path:
-        if value is _GONE:
-            return _GONE
+        if value is GONE:
+            return GONE
         if kind == ".":
             value = _attribute(value, key)
         elif issubclass(type(value), dict):
-            value = dict.get(value, key, _GONE)
+            value = dict.get(value, key, GONE)
         elif type(value) in (list, tuple) and isinstance(key, int) and -len(value) <= key < len(value):
             value = value[key]
         elif type(value) is np.ndarray and value.ndim == 1 and isinstance(key, int) and -len(value) <= key < len(value):
             value = value[key].item()  # a number of an array that may change in place
         else:
-            return _GONE
+            return GONE
     return value
 
 
 def _of_cell(cell: Any) -> Any:
     try:
-        return _GONE if cell is None else cell.cell_contents
+        return GONE if cell is None else cell.cell_contents
     except ValueError:
-        return _GONE
+        return GONE
 
 
 def _of_object(reference: Any, name: str) -> Any:
     holder = reference()
-    return _GONE if holder is None else _attribute(holder, name)
+    return GONE if holder is None else _attribute(holder, name)
 
 
 def _attribute(holder: Any, name: str) -> Any:
     """An attribute of an object, else of its class; functions and properties of the class as they are."""
-    value = getattr(holder, "__dict__", {}).get(name, _GONE)
-    if value is not _GONE or isinstance(holder, types.ModuleType):
+    value = getattr(holder, "__dict__", {}).get(name, GONE)
+    if value is not GONE or isinstance(holder, types.ModuleType):
         return value
     for base in holder.__mro__ if isinstance(holder, type) else type(holder).__mro__:
         if name in base.__dict__:
             return base.__dict__[name]
-    return _GONE
+    return GONE
 
 
 def _functions(
@@ -416,7 +416,7 @@ def _met(reading: Reading, one: _Function, function_type: Any) -> tuple[list[Any
         return called, held
     holder: Any = one.owner if reading.how == "attribute" else None
     for length in range(len(reading.path) + 1):
-        value = _followed(root, reading.path[:length])
+        value = followed(root, reading.path[:length])
         if isinstance(value, property):
             value = value.fget
         if isinstance(value, types.FunctionType):
@@ -424,7 +424,7 @@ def _met(reading: Reading, one: _Function, function_type: Any) -> tuple[list[Any
             called.append(types.MethodType(value, holder) if of_class and not _is_attribute(holder, value) else value)
         elif isinstance(value, types.MethodType) or _is(value, function_type):
             called.append(value)
-        elif not isinstance(value, (*_SCALARS, type, types.ModuleType)) and value is not _GONE:
+        elif not isinstance(value, (*_SCALARS, type, types.ModuleType)) and value is not GONE:
             held.append(value)
         holder = value
     return called, held
@@ -476,4 +476,4 @@ def _is_body(code: types.CodeType, bodies: Collection[Body]) -> bool:
     )  # fmt: skip
 
 
-__all__ = ["Changed", "Outside"]
+__all__ = ["GONE", "Changed", "Outside", "followed"]
