@@ -13,6 +13,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.doctor.decorated import in_python
+from pyfunc_debug.doctor.failures.bodies import compiled_bodies
 from pyfunc_debug.doctor.failures.bodies.results import body_shape, is_made
 from pyfunc_debug.doctor.failures.graphs import into_variables
 from pyfunc_debug.doctor.failures.models import keras_calls
@@ -318,8 +319,9 @@ def _in_data(node: Node, situation: Situation) -> bool:
 def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Explanation | None:
     spot, call = site_spot(node, situation), node.call()
     if spot is None or call is None or node.site is None:
-        return None
-    known, sure, said = _shapes(situation, node, op, call)
+        known, _, said = _shapes(situation, node, op)
+        return compiled_bodies.shaped(situation, node, _without_batch(known, situation, node, op), said)
+    known, sure, said = _shapes(situation, node, op)
     before = _LOOP.search(situation.message)
     place = _place(tensor, op) if before is not None else None
     if before is not None and place is not None and place < len(known) and known[place] is None:
@@ -386,6 +388,10 @@ def _of_any_batch(
     methods = [one.name for one in spot.source.around(call) if isinstance(one, ast.FunctionDef)]
     if ("Keras",) not in [tuple(one) for one in kinds] and "call" not in methods:
         return known
+    return _without_batch(known, situation, node, op)
+
+
+def _without_batch(known: list[Shape | None], situation: Situation, node: Node, op: Any) -> list[Shape | None]:
     sizes = {shape[0] for _, shape in _inputs(situation, node, op) if shape}
     return [(None, *one[1:]) if one and one[0] in sizes else one for one in known]
 
@@ -463,7 +469,7 @@ def _into_variable(
     return None if placed is None else (into.name, [], Edit(last.file, placed[0], placed[1], (placed[2],)))
 
 
-def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[list[Shape | None], bool, str]:
+def _shapes(situation: Situation, node: Node, op: Any) -> tuple[list[Shape | None], bool, str]:
     number = _same_body(situation, node)
     seen, calls = shapes.recorded(situation.rows, number)
     given = _inputs(situation, node, op) or _of_other_traces(node, situation) or _of_keras(situation, node)

@@ -174,6 +174,15 @@ def given(spot: Spot) -> list[ast.expr]:
     return found
 
 
+def is_given_as_loss(spot: Spot, node: ast.expr) -> bool:
+    """Whether one of those expressions is a loss, and no metric."""
+    for call in spot.source.around(node):
+        if isinstance(call, ast.Call) and dotted(call.func).endswith("compile"):
+            loss = argument(call, 1, "loss")
+            return loss is not None and any(one is node for one in ast.walk(loss))
+    return False
+
+
 def _each(node: ast.expr) -> list[ast.expr]:
     """What lists and dicts of an argument hold, and in those the same."""
     if isinstance(node, (ast.List, ast.Tuple, ast.Dict)):
