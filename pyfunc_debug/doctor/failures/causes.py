@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyfunc_debug.doctor.failures.bodies import (
     body_values,
     decorators,
+    empty_tout,
     image_depths,
     keywords,
     label_indices,
@@ -233,6 +234,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     loaded_inside.explain,
     decorators.explain,
     missing_tout.explain,
+    empty_tout.explain,
     image_depths.explain,
     keywords.explain,
     node_arguments.explain,

@@ -26,7 +26,9 @@ def explain(situation: Situation) -> Explanation | None:
     if said.startswith((_NO_TOUT, _INP)) and (found := _above(spot, said.startswith(_INP))) is not None:
         return found
     call = py_call(spot.source, spot.line)
-    return _called(spot, call) if call is not None and _NO_TOUT in said and argument(call, 2, "Tout") is None else None
+    tout = argument(call, 2, "Tout") if call is not None else None
+    left_out = tout is None or (isinstance(tout, ast.Constant) and tout.value is None)
+    return _called(spot, call, tout) if call is not None and _NO_TOUT in said and left_out else None
 
 
 def _above(spot: Spot, inp: bool) -> Explanation | None:
@@ -64,8 +66,8 @@ def _above(spot: Spot, inp: bool) -> Explanation | None:
     return Explanation(RULE, spot.file, made.lineno, cause, edit, "" if edit is not None else advice)
 
 
-def _called(spot: Spot, call: ast.Call) -> Explanation:
-    """`tf.py_function(f, [x])`."""
+def _called(spot: Spot, call: ast.Call, none: ast.expr | None) -> Explanation:
+    """`tf.py_function(f, [x])`, or with `Tout=None`."""
     given, inp = argument(call, 0, "func"), argument(call, 1, "inp")
     body, tf = (short(spot.source.text(given), 30) if given is not None else "the body"), alias(spot, "tensorflow")
     function = _function(given, spot)
@@ -83,7 +85,10 @@ def _called(spot: Spot, call: ast.Call) -> Explanation:
     )
     if not tout:
         return Explanation(RULE, spot.file, call.lineno, cause, None, f"Add Tout={tf}.float32, or what {body} returns.")
-    edit = edit_of(spot.file, spot.source.replaced({call: spot.source.with_argument(call, f"Tout={tout}")}))
+    new: dict[ast.expr, str] = (
+        {none: tout} if none is not None else {call: spot.source.with_argument(call, f"Tout={tout}")}
+    )
+    edit = edit_of(spot.file, spot.source.replaced(new))
     return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else f"Add Tout={tout}.", "likely")
 
 
