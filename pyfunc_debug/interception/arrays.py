@@ -9,6 +9,7 @@ from typing import Any
 
 from pyfunc_debug.events import Notice, Observer
 from pyfunc_debug.interception.calls import drop_our_frame
+from pyfunc_debug.interception.names import private
 from pyfunc_debug.program.frames import own_frame
 
 _LARGEST = 20_000_000
@@ -36,6 +37,19 @@ class Arrays:
     def weighted(self, original: Any) -> Any:
         """The replacement of `class_weight_to_sample_weights`, which reads a class out of each label."""
         return self._watched(original, "looking at the labels of class_weight", self._labels)
+
+    def weighted_dataset(self, original: Any) -> Any:
+        """The replacement of `TFDatasetAdapter.__init__`, which does that for a dataset."""
+
+        def look(_: Any, args: tuple[Any, ...]) -> None:
+            weights = next((one for one in args if type(one) is dict and one), None)
+            labels = private.sliced_labels(args[1]) if weights is not None else None
+            if weights is None or labels is None or labels.dtype.kind not in "biuf" or not labels.size:
+                return
+            if _classes(labels).max() <= max(weights):  # else it fails
+                self._labels(None, (labels, weights))
+
+        return self._watched(original, "looking at the labels of class_weight", look)
 
     def _watched(self, original: Any, what: str, look: Callable[[Any, tuple[Any, ...]], None]) -> Any:
         @functools.wraps(original)
@@ -103,9 +117,7 @@ class Arrays:
 
         if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "biuf" or not 0 < labels.size <= _LARGEST:
             return
-        if labels.ndim > 1:  # as Keras reads them
-            labels = labels.argmax(axis=-1) if labels.shape[-1] != 1 else labels[..., 0]
-        found, counts = np.unique(np.round(labels).astype("int64"), return_counts=True)
+        found, counts = np.unique(_classes(labels), return_counts=True)
         rows = dict(zip(found.tolist(), counts.tolist()))
         missed = [one for one in rows if one not in weights]
         unused = [one for one in weights if one not in rows]
@@ -118,6 +130,13 @@ class Arrays:
                 unused=[one if type(one) is str else int(one) for one in unused[:_MOST]],
                 sources=[user.f_code.co_filename],
             )  # fmt: skip
+
+
+def _classes(labels: Any) -> Any:
+    """The class of each row, as Keras reads it."""
+    if labels.ndim > 1:
+        labels = labels.argmax(axis=-1) if labels.shape[-1] != 1 else labels[..., 0]
+    return labels.round().astype("int64")
 
 
 def _flat(value: Any, rows: int) -> str:

@@ -54,6 +54,7 @@ class Elements:
             (private.KERAS_GENERATORS, {"peek_and_restore": self._peek}),
             (private.KERAS_SLICES, {"train_validation_split": self._split}),
             (private.KERAS_WEIGHTS, {"class_weight_to_sample_weights": arrays.weighted}),
+            (private.KERAS_WEIGHTED, {"TFDatasetAdapter.__init__": arrays.weighted_dataset}),
             (private.KERAS_TRAINER, {"potentially_ragged_concat": arrays.predicted}),
         ):
             self._cancel.append(when_imported(module, functools.partial(self._apply, module, replacements)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -141,3 +142,43 @@ def a_table_asked_for_another_key():
     data = tf.data.Dataset.from_tensor_slices(["a.png", "b.png"])
     for _ in data.map(lambda p: tf.numpy_function(load, [p], tf.float32)):
         pass
+
+
+# -- missed-weight and label-weight: labels of a dataset --------------------------------------------------------------
+
+
+@triggers("missed-weight", says="weights for 3, which no row has for its label, and none for 0: 3 of 9", pastes=True)
+def weights_from_one_for_a_dataset():
+    x, y = np.ones((9, 3), "float32"), np.eye(3, dtype="float32")[[0, 1, 2] * 3]
+    data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(9).batch(3).prefetch(1)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(3, activation="softmax")])
+    model.compile("sgd", "categorical_crossentropy")
+    model.fit(data, class_weight={1: 1.0, 2: 2.0, 3: 3.0}, verbose=0)
+
+
+@triggers("label-weight", says="Keras takes argmax of the row", pastes=True)
+def weights_for_rows_of_a_dataset_with_several_labels():
+    x = np.ones((8, 3), "float32")
+    y = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]] * 2, "float32")
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(4)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(3, activation="sigmoid")])
+    model.compile("sgd", "binary_crossentropy")
+    model.fit(data, class_weight={0: 1.0, 1: 5.0, 2: 2.0}, verbose=0)
+
+
+@near("missed-weight")
+def a_weight_for_each_class_of_a_dataset():
+    x, y = np.ones((9, 3), "float32"), np.array([[0], [1], [2]] * 3)
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(3)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(3, activation="softmax")])
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(data, class_weight={0: 1.0, 1: 2.0, 2: 3.0}, verbose=0)
+
+
+@near("missed-weight")
+def labels_of_a_dataset_that_a_map_makes():
+    x, y = np.ones((9, 3), "float32"), np.array([0, 1, 2] * 3)
+    data = tf.data.Dataset.from_tensor_slices((x, y)).map(lambda a, b: (a, b + 1)).batch(3)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(4, activation="softmax")])
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(data, class_weight={1: 1.0, 2: 2.0, 3: 3.0}, verbose=0)

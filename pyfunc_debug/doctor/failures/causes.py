@@ -191,6 +191,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     dropped.explain,
     keras_lengths.explain,
     class_weights.explain,
+    class_weights.of_dataset,
     single_examples.explain,
     fitted_data.explain,
     row_numbers.explain,

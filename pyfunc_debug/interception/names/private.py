@@ -280,6 +280,21 @@ dataset_functions = operator.methodcaller("_functions")
 """The functions of one transformation of a Dataset, wrapped."""
 dataset_inputs = operator.methodcaller("_inputs")
 """The Datasets that a Dataset reads from."""
+_SAME_ROWS = frozenset((
+    "BatchDataset", "CacheDataset", "OptionsDataset", "ParallelBatchDataset", "PrefetchDataset", "RepeatDataset",
+    "ShuffleDataset",
+))  # fmt: skip
+
+
+def sliced_labels(dataset: Any) -> Any:
+    """The labels of a Dataset of (x, y) that was made of arrays, and only batched or shuffled since; else None."""
+    spec = getattr(dataset, "element_spec", None)
+    while type(dataset).__name__.strip("_") in _SAME_ROWS:
+        dataset = dataset_inputs(dataset)[0]
+    if type(dataset).__name__.strip("_") != "TensorSliceDataset" or not isinstance(spec, tuple) or len(spec) != 2:
+        return None
+    tensors = getattr(dataset, "_tensors", None)
+    return tensors[-1].numpy() if hasattr(spec[1], "dtype") and tensors and is_eager(tensors[-1]) else None
 
 
 def overrides_gradient(graph: Any, op_type: str) -> bool:
@@ -318,6 +333,7 @@ KERAS_DATASETS = "keras.src.trainers.data_adapters.py_dataset_adapter"
 KERAS_GENERATORS = "keras.src.trainers.data_adapters.generator_data_adapter"
 KERAS_SLICES = "keras.src.trainers.data_adapters.array_slicing"
 KERAS_WEIGHTS = "keras.src.trainers.data_adapters.data_adapter_utils"
+KERAS_WEIGHTED = "keras.src.trainers.data_adapters.tf_dataset_adapter"
 KERAS_TRAINER = "keras.src.backend.tensorflow.trainer"
 
 

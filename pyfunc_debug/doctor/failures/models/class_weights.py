@@ -9,16 +9,22 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import fits
+from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits, fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading import datasets
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, lookup
+from pyfunc_debug.interception.names.private import sliced_labels
 
 RULE = "class-weight"
 _OUTPUTS = re.compile(r"`class_weight` is only supported for Models with a single output")
 _AXES = re.compile(r"`class_weight` not supported for 3\+ dimensional|only 0-dimensional arrays can be converted|"
                    r"only length-1 arrays can be converted|only size-1 arrays can be converted")  # fmt: skip
 _NO_RANK = re.compile(r"not supported between instances of 'NoneType' and 'int'")
+_RANGE = re.compile(r"indices\[[\d,]*\] = (-?\d+) is not in \[0, (\d+)\)")
+_TEXT_KEYS = 'can only concatenate str (not "int") to str'
+_THIRD = "Give weights as the third part of the dataset's elements: one for each row, or for each label of it."
 _WORDS = "Give sample_weight instead: for each output an array with the weight of each row's class."
 
 
@@ -52,6 +58,65 @@ def explain(situation: Situation) -> Explanation | None:
         edit = edit_of(spot.file, spot.source.replaced(pieces)) if pieces else None
         return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit is not None else _WORDS)
     return None
+
+
+def of_dataset(situation: Situation) -> Explanation | None:
+    """The explanation, if keys of class_weight are text, or a label of a dataset has no weight: Keras makes a list."""
+    text, match = situation.message, _RANGE.search(situation.message)
+    texts = situation.kind == "TypeError" and text == _TEXT_KEYS and _weighs(situation.inner)
+    for spot, call in failed_fits(situation) if texts or match else ():
+        weight = next((one.value for one in call.keywords if one.arg == "class_weight"), None)
+        weights = _dict(weight, spot) if weight is not None else None
+        given = argument(call, 0, "x")
+        data = lookup(given, spot) if given is not None else None
+        if weight is None or not isinstance(weights, dict) or not weights:
+            continue
+        if texts:
+            if all(type(one) is str and one.isdecimal() for one in weights):
+                cause = (
+                    "the keys of class_weight are text, and Keras computes with them: they are labels, whole numbers."
+                )
+                return _rekeyed(spot, call, weight, cause, "int(key)")
+        elif match is not None and all(type(one) is int for one in weights) and max(weights) + 1 == int(match[2]):
+            every = [data] if is_dataset(data) else list(datasets.held(situation))
+            return _out_of_range(spot, call, weight, weights, every, int(match[1]))
+    return None
+
+
+def _out_of_range(
+    spot: Spot, call: ast.Call, weight: ast.expr, weights: dict[int, Any], every: list[Any], label: int
+) -> Explanation | None:
+    """A class that Keras reads out of the labels and that is beyond the weights."""
+    specs = [spec[1] for one in every if isinstance(spec := one.element_spec, tuple) and len(spec) > 1]
+    shapes = {str(one.shape): one.shape for one in specs if hasattr(one, "shape")}
+    shape = next(iter(shapes.values())) if len(shapes) == 1 else None
+    upto = f"class_weight has weights for {min(weights)} to {max(weights)}"
+    if shape is None or shape.rank is None:
+        cause = f"Keras read the class {label} out of the labels, and {upto}."
+        return Explanation(RULE, spot.file, call.lineno, cause, None, f"Give each class a weight, {label} too.")
+    if shape.rank > 1 and shape[-1] != 1:
+        cause = (
+            f"of labels of shape {shape} Keras takes the place of the greatest in a row for the class: here {label}, "
+        )
+        return Explanation(RULE, spot.file, call.lineno, f"{cause}and {upto}.", None, _THIRD)
+    labels = sliced_labels(every[0]) if len(every) == 1 else None
+    classes = sorted({int(one) for one in labels.round().ravel()}) if labels is not None else []
+    steps = {own - key for own, key in zip(classes, sorted(weights))} if len(classes) == len(weights) else set()
+    cause = f"a label is {label}, and {upto}: Keras looks each label of a dataset up in a list of them."
+    if len(steps) != 1:
+        words = f"Give each label a weight, {label} too: its keys are the labels."
+        return Explanation(RULE, spot.file, call.lineno, cause, None, words)
+    step = steps.pop()
+    cause += f" The labels are {', '.join(map(str, classes[:4]))}{', ...' * (len(classes) > 4)}."
+    return _rekeyed(spot, call, weight, cause, f"key + {step}" if step > 0 else f"key - {-step}")
+
+
+def _rekeyed(spot: Spot, call: ast.Call, weight: ast.expr, cause: str, key: str) -> Explanation:
+    """The same weights with other keys."""
+    text = spot.source.text(weight)
+    new = f"{{{key}: weight for key, weight in {text}.items()}}"
+    edit = edit_of(spot.file, spot.source.replaced({weight: new}))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit is not None else f"Give it {new}.")
 
 
 def asks_rank(situation: Situation) -> bool:
