@@ -248,6 +248,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     taped_losses.explain,
     session_gradients.explain,
     score_losses.explain,
+    library_metrics.of_own,
     loss_loops.explain,
     unreturned_gradients.explain,
     no_gradients.explain,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.models import epoch_metrics
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import indent_of
 from pyfunc_debug.events import Notice
@@ -15,22 +16,6 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("batch-mean",)
 _LISTS = ("metrics", "weighted_metrics")
-_SUMS = ("reduce_sum", "sum", "count_nonzero")
-_DIVIDES = ("divide", "divide_no_nan", "truediv")
-_CLASS = """class OfEpoch({keras}.metrics.Metric):  # of all rows of an epoch at once, not the mean over its batches
-    def __init__(self, function, name=None):
-        super().__init__(name=name or function.__name__)
-        self.function, self.rows = function, []
-    def update_state(self, *pair, sample_weight=None):
-        self.like = [(one.dtype, [None, *one.shape[1:]]) for one in pair]
-        {tf}.py_function(lambda *values: self.rows.append(values), pair, [])
-    def result(self):
-        together = lambda: [{tf}.concat(column, 0) for column in zip(*self.rows)]
-        pair = {tf}.py_function(together, [], [dtype for dtype, _ in self.like])
-        whole = ({tf}.ensure_shape(one, shape) for one, (_, shape) in zip(pair, self.like))
-        return {tf}.reduce_mean(self.function(*whole))
-    def reset_state(self):
-        self.rows.clear()"""
 
 
 class Given(NamedTuple):
@@ -90,7 +75,7 @@ def _of_sums(facts: Facts, told: Container[tuple[str, str]]) -> Iterator[Finding
         functions = {one.name: one for one in pastes.walk(tree, ast.FunctionDef)}
         for given in _given(tree, file):
             own = functions.get(given.function.id) if isinstance(given.function, ast.Name) else None
-            line = _divides_sums(own) if own is not None else None
+            line = epoch_metrics.divides_sums(own) if own is not None else None
             if own is None or line is None or (file, own.name) in told:
                 continue
             yield Finding(
@@ -100,37 +85,6 @@ def _of_sums(facts: Facts, told: Container[tuple[str, str]]) -> Iterator[Finding
                 _fix(facts, given), file, given.call.lineno, evidence=(f"line {line}: {facts.line(file, line)}",),
                 confidence="likely",
             )  # fmt: skip
-
-
-def _divides_sums(own: ast.FunctionDef) -> int | None:
-    """The line that divides a sum over rows by another; None where there is none."""
-    sums: set[str] = set()
-    for one in sorted(pastes.walk(own, ast.Assign), key=lambda each: each.lineno):
-        target = one.targets[0]
-        if isinstance(target, ast.Name) and _has_sum(one.value, sums):
-            sums.add(target.id)
-    for node in ast.walk(own):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            sides = [node.left, node.right]
-        elif isinstance(node, ast.Call) and pastes.last_name(node.func) in _DIVIDES and len(node.args) == 2:
-            sides = list(node.args)
-        else:
-            continue
-        if all(_has_sum(one, sums) for one in sides):
-            return node.lineno
-    return None
-
-
-def _has_sum(value: ast.expr, sums: Container[str]) -> bool:
-    """Whether an expression holds a sum over the rows, or a name of one."""
-    for one in ast.walk(value):
-        if isinstance(one, ast.Name) and one.id in sums:
-            return True
-        if isinstance(one, ast.Call) and pastes.last_name(one.func) in _SUMS:
-            axis = pastes.argument(one, 1, "axis")
-            if axis is None or (isinstance(axis, ast.Constant) and axis.value in (0, None)):
-                return True
-    return False
 
 
 def _given(tree: ast.AST | None, file: str) -> Iterator[Given]:
@@ -197,6 +151,6 @@ def _fix(facts: Facts, given: Given) -> str:
     if tf is None or statement is None or replaced is None:
         return f"OfEpoch({text}): a metric class that keeps the rows of an epoch"
     blanks = indent_of(source.lines[statement.lineno - 1])
-    lines = tuple(f"{blanks}{line}" for line in _CLASS.format(keras=keras, tf=tf).split("\n"))
+    lines = tuple(f"{blanks}{line}" for line in epoch_metrics.class_lines(keras, tf))
     joined = Edit(given.file, replaced.first, replaced.last, (*lines, *replaced.lines))
     return pastes.written(joined)

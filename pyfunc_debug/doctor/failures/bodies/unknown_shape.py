@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.decorated import in_python
 from pyfunc_debug.doctor.failures.bodies import compiled_bodies
 from pyfunc_debug.doctor.failures.bodies.results import body_shape, is_made
 from pyfunc_debug.doctor.failures.graphs import into_variables
-from pyfunc_debug.doctor.failures.models import keras_calls
+from pyfunc_debug.doctor.failures.models import epoch_metrics, keras_calls
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
@@ -343,6 +343,8 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
         edit = edit or _like_its_input(spot, call)
         said = _LIKE_INPUT if edit is not None else said
     said = said if asked is None else f" {node.called} tells it here for zeros."
+    if edit is None and (edit := _of_epoch(spot, call, node)) is not None:
+        said = epoch_metrics.SAID
     if edit is None and (edit := _of_statistic(spot, call, node, _inputs(situation, node, op))) is not None:
         said = f" {node.called} gives a statistic and its p-value: the first is one number."
     if edit is None:
@@ -648,8 +650,8 @@ def _of_statistic(spot: Spot, call: ast.Call, node: Node, given: list[tuple[str,
     return edit_of(spot.file, spot.source.replaced({call: shaped}))
 
 
-def _of_compiled(spot: Spot, call: ast.Call) -> Edit | None:
-    """What a loss or metric returns, as a vector: Keras takes the mean of it, whatever it was."""
+def _compiled(spot: Spot, call: ast.Call) -> tuple[Function, ast.expr] | None:
+    """The function around a call that `compile` was given, and the expression that gives it."""
     function = next((one for one in spot.source.around(call) if isinstance(one, (ast.FunctionDef, ast.Lambda))), None)
     if (
         function is None
@@ -658,12 +660,30 @@ def _of_compiled(spot: Spot, call: ast.Call) -> Edit | None:
     ):
         return None
     names = {one.name for one in (function, *spot.source.around(function)) if isinstance(one, ast.FunctionDef)}
-    given = [one.func if isinstance(one, ast.Call) else one for one in keras_calls.given(spot)]
-    if not any(dotted(one).rpartition(".")[2] in names for one in given):
+    for one in keras_calls.given(spot):
+        named = one.func if isinstance(one, ast.Call) else one
+        if dotted(named).rpartition(".")[2] in names:
+            return function, one
+    return None
+
+
+def _of_compiled(spot: Spot, call: ast.Call) -> Edit | None:
+    """What a loss or metric returns, as a vector: Keras takes the mean of it, whatever it was."""
+    if _compiled(spot, call) is None:
         return None
     tf = alias(spot, "tensorflow")
     found = spot.source.replaced({call: f"{tf}.reshape({spot.source.text(call)}, [-1])"})
     return edit_of(spot.file, found)
+
+
+def _of_epoch(spot: Spot, call: ast.Call, node: Node) -> Edit | None:
+    """A metric that asks the function around a call for all rows, where the body gives a score that is no mean."""
+    found, body = _compiled(spot, call), node.function()
+    if found is None or not keras_calls.is_metric(found[1], spot):
+        return None
+    if not any(epoch_metrics.gives_score(one, spot) for one in (found[0], body) if one is not None):
+        return None
+    return epoch_metrics.of_epoch(spot, found[1], spot.source.text(found[1]))
 
 
 def _begin(node: Node) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.failures.models import epoch_metrics
 from pyfunc_debug.doctor.failures.models.keras_calls import given, is_loss
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
@@ -216,21 +217,27 @@ def _crossentropy(function: ast.FunctionDef, spot: Spot) -> Edit | None:
     call = next(one for one in calls(spot.source.tree) if any(part is found[0] for part in ast.walk(one)))
     metrics = [one.value for one in call.keywords if one.arg == "metrics"]
     listed = metrics[0] if metrics and isinstance(metrics[0], ast.List) else None
-    new = f'"{kind}"'
+    scored = epoch_metrics.gives_score(function, spot)
+    new, metric = f'"{kind}"', _metric(function, spot, scored)
     pieces: dict[ast.expr, str] = {found[0]: new}
     if listed is not None:
-        kept = [*map(spot.source.text, listed.elts), _metric(function, spot)]
+        kept = [*map(spot.source.text, listed.elts), metric]
         pieces[listed] = f"[{', '.join(kept)}]"
     elif not metrics and len(call.args) < 3 and found[0] in (*call.args, *(one.value for one in call.keywords)):
-        pieces[found[0]] = f"{new}, metrics=[{_metric(function, spot)}]"
+        pieces[found[0]] = f"{new}, metrics=[{metric}]"
+    if scored and any(metric in one for one in pieces.values()):
+        return epoch_metrics.with_class(spot, pieces)
     placed = spot.source.replaced(pieces)
     return edit_of(spot.file, placed)
 
 
-def _metric(function: ast.FunctionDef, spot: Spot) -> str:
-    """The function as a metric: Python on each batch."""
+def _metric(function: ast.FunctionDef, spot: Spot, scored: bool) -> str:
+    """The function as a metric: Python on each batch, or on an epoch's rows if its score is no mean over rows."""
     tf = alias(spot, "tensorflow")
     asks = any(dotted(one.func).rpartition(".")[2] in ("numpy", "eval") for one in calls(function))
     body = function.name if asks else f"lambda *x: {function.name}(*[one.numpy() for one in x])"
-    whole = f"{tf}.reshape({tf}.py_function({body}, [y_true, y_pred], {tf}.float32), [-1])"
-    return f'{keras_name(spot)}.metrics.MeanMetricWrapper(lambda y_true, y_pred: {whole}, "{function.name}")'
+    whole = f"{tf}.py_function({body}, [y_true, y_pred], {tf}.float32)"
+    if scored:
+        return f'OfEpoch(lambda y_true, y_pred: {whole}, "{function.name}")'
+    vector = f"{tf}.reshape({whole}, [-1])"
+    return f'{keras_name(spot)}.metrics.MeanMetricWrapper(lambda y_true, y_pred: {vector}, "{function.name}")'

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.models.keras_calls import given
+from pyfunc_debug.doctor.failures.models.keras_calls import given, is_metric
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import return_values
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name
+from pyfunc_debug.doctor.failures.reading.symbols import keras_name
 
 RULE = "structure"
 _LISTS = ("metrics", "weighted_metrics")
@@ -57,7 +57,7 @@ def _keys(value: ast.expr) -> list[object]:
 
 def _explanation(spot: Spot, node: ast.expr, function: ast.FunctionDef, keys: list[str]) -> Explanation:
     cause = f"{function.name} returns a dict: from a function Keras takes one number, or one for each row."
-    if not _is_metric(node, spot):
+    if not is_metric(node, spot):
         advice = f"Return one of {', '.join(keys)}, or their sum."
         return Explanation(RULE, spot.file, node.lineno, cause, None, advice)
     keras = keras_name(spot)
@@ -71,19 +71,6 @@ def _explanation(spot: Spot, node: ast.expr, function: ast.FunctionDef, keys: li
         new = f"[{new}]"
     cause += " Below, each of them is a metric."
     return Explanation(RULE, spot.file, node.lineno, cause, wrapping.replace_expression(spot, node, new))
-
-
-def _is_metric(node: ast.expr, spot: Spot) -> bool:
-    """Whether `compile` was given it among the metrics."""
-    for call in calls(spot.source.tree):
-        if dotted(call.func).endswith("compile"):
-            named = [
-                *call.args[2:3],
-                *(one.value for one in call.keywords if one.arg in ("metrics", "weighted_metrics")),
-            ]
-            if any(part is node for one in named for part in ast.walk(one)):
-                return True
-    return False
 
 
 __all__ = ["explain"]

@@ -183,6 +183,19 @@ def is_given_as_loss(spot: Spot, node: ast.expr) -> bool:
     return False
 
 
+def is_metric(node: ast.expr, spot: Spot) -> bool:
+    """Whether `compile` was given it among the metrics."""
+    for call in calls(spot.source.tree):
+        if dotted(call.func).endswith("compile"):
+            named = [
+                *call.args[2:3],
+                *(one.value for one in call.keywords if one.arg in ("metrics", "weighted_metrics")),
+            ]
+            if any(part is node for one in named for part in ast.walk(one)):
+                return True
+    return False
+
+
 def _each(node: ast.expr) -> list[ast.expr]:
     """What lists and dicts of an argument hold, and in those the same."""
     if isinstance(node, (ast.List, ast.Tuple, ast.Dict)):

@@ -10,15 +10,16 @@ from types import CodeType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.gradients.score_losses import counts, soft_lines
-from pyfunc_debug.doctor.failures.models.keras_calls import given
+from pyfunc_debug.doctor.failures.models.epoch_metrics import SAID, gives_score, is_score, of_epoch
+from pyfunc_debug.doctor.failures.models.keras_calls import given, is_metric
 from pyfunc_debug.doctor.failures.models.measured_losses import by_differences
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
 from pyfunc_debug.doctor.failures.ops.slopes import COST
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, keras_name, shape_of
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, keras_name, root_is, shape_of
 from pyfunc_debug.program import syntax
 
 RULE = "symbolic-value"
@@ -26,6 +27,7 @@ _OWN = ("tensorflow", "keras", "tf_keras")
 _KINDS = ("NotImplementedError", "TypeError", "ValueError", "AttributeError", "OperatorNotAllowedInGraphError")
 _WANTED = re.compile(r"symbolic|SymbolicTensor|to a NumPy|<tf\.Tensor '")
 """What is said where a value was wanted and a tensor was there."""
+_SAID = re.compile(f"{_WANTED.pattern}|has no attribute '\\w+'|using a `tf.Tensor` as a Python")
 _OF_LABELS = {
     "accuracy_score", "balanced_accuracy_score", "f1_score", "fbeta_score", "precision_score", "recall_score",
     "jaccard_score", "cohen_kappa_score", "matthews_corrcoef", "hamming_loss", "zero_one_loss",
@@ -58,6 +60,9 @@ def explain(situation: Situation) -> Explanation | None:
         f"{'symbols' if len(held) > 1 else 'a symbol'} without values."
     )
     if not _is_loss(expression, spot):
+        edit = _of_epoch(expression, value, spot, held) if is_score(value) else None
+        if edit is not None:
+            return Explanation(RULE, spot.file, expression.lineno, f"{cause}{SAID}", edit)
         cause += " A py_function calls it on each batch."
         return Explanation(RULE, spot.file, expression.lineno, cause, _as_metric(expression, value, spot, held))
     cause += " A loss needs a gradient: TensorFlow's ops have one."
@@ -77,6 +82,39 @@ def explain(situation: Situation) -> Explanation | None:
     slopes = None if counts(expression, spot) else by_differences(expression, spot)
     advice = COST if slopes is not None else "Write it with TensorFlow's ops."
     return Explanation(RULE, spot.file, expression.lineno, cause, slopes, advice, "likely")
+
+
+def of_own(situation: Situation) -> Explanation | None:
+    """The explanation, if a metric of the user's that gives a score, which is no mean over rows, failed on symbols."""
+    last = situation.last
+    if last is None or situation.body or situation.kind not in _KINDS or not _SAID.search(situation.message):
+        return None
+    index, by = wrapping.entry(situation)
+    spot = situation.spots[index]
+    function = spot.function
+    if by != "Keras" or not isinstance(function, ast.FunctionDef) or spot.generated:
+        return None
+    inputs = parameters(function)
+    found = [one for one in given(spot) if dotted(one) == function.name and is_metric(one, spot)]
+    symbols = len(inputs) == 2 and all(is_symbolic(spot.value(one)) for one in inputs)
+    if len(found) != 1 or not symbols or not gives_score(function, spot) or _makes_nodes(function):
+        return None
+    asks = any(dotted(one.func).rpartition(".")[2] in ("numpy", "eval") for one in calls(function))
+    own = asks or any(root_is(one.func, spot, "tensorflow") for one in calls(function))
+    body = function.name if own else f"lambda *x: {function.name}(*[one.numpy() for one in x])"
+    listed, tf = ", ".join(inputs), alias(spot, "tensorflow")
+    text = f"lambda {listed}: {tf}.py_function({body}, [{listed}], {tf}.float32)"
+    edit = of_epoch(spot, found[0], text, function.name)
+    cause = (
+        f"{function.name} needs values, and Keras called it once, while it traced the model, on symbols without "
+        f"values.{SAID}"
+    )
+    return Explanation(RULE, last.file, last.line, cause, edit) if edit is not None else None
+
+
+def _makes_nodes(function: ast.FunctionDef) -> bool:
+    """Whether a function calls py_function itself."""
+    return any(dotted(one.func).rpartition(".")[2] in ("py_function", "numpy_function") for one in calls(function))
 
 
 def _crossentropy(held: dict[str, Any]) -> str:
@@ -102,6 +140,20 @@ def _soft(expression: ast.expr, value: Any, spot: Spot, held: dict[str, Any]) ->
 
 
 def _as_metric(expression: ast.expr, value: Any, spot: Spot, held: dict[str, Any]) -> Edit | None:
+    whole = f"{alias(spot, 'tensorflow')}.reshape({_in_python(expression, value, spot, held)}, [-1])"
+    name = dotted(expression).rpartition(".")[2]
+    new = f'{keras_name(spot)}.metrics.MeanMetricWrapper(lambda y_true, y_pred: {whole}, "{name}")'
+    return wrapping.replace_expression(spot, expression, new)
+
+
+def _of_epoch(expression: ast.expr, value: Any, spot: Spot, held: dict[str, Any]) -> Edit | None:
+    """A metric that asks the function for all rows of an epoch."""
+    text = f"lambda y_true, y_pred: {_in_python(expression, value, spot, held)}"
+    return of_epoch(spot, expression, text, dotted(expression).rpartition(".")[2])
+
+
+def _in_python(expression: ast.expr, value: Any, spot: Spot, held: dict[str, Any]) -> str:
+    """The py_function that calls the function on `y_true` and `y_pred`."""
     tf, name = alias(spot, "tensorflow"), dotted(expression)
     body = name
     if value.__name__ in _OF_LABELS and value.__module__.startswith("sklearn"):
@@ -113,10 +165,7 @@ def _as_metric(expression: ast.expr, value: Any, spot: Spot, held: dict[str, Any
         body = f"lambda true, pred: {name}({', '.join(sides)})"
     if value.__name__ in _PAIRS:
         body = f"lambda true, pred: {name}(true.numpy().ravel(), pred.numpy().ravel())[0]"
-    whole = f"{tf}.reshape({tf}.py_function({body}, [y_true, y_pred], {tf}.float32), [-1])"
-    keras = keras_name(spot)
-    new = f'{keras}.metrics.MeanMetricWrapper(lambda y_true, y_pred: {whole}, "{name.rpartition(".")[2]}")'
-    return wrapping.replace_expression(spot, expression, new)
+    return f"{tf}.py_function({body}, [y_true, y_pred], {tf}.float32)"
 
 
 def _foreign(expression: ast.expr, spot: Spot) -> Any:
