@@ -30,6 +30,7 @@ from tests.doctor import programs_silent as programs_silent  # adds its own to t
 from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_threads_s38b as programs_threads_s38b
+from tests.doctor import programs_threads_s38a as programs_threads_s38a
 from tests.doctor import programs_traced_values as programs_traced_values
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("late-binding",)
@@ -16,8 +17,9 @@ NAMES = ("late-binding",)
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body that one graph holds several times, or several graphs that were made before any of it ran."""
     bodies: dict[tuple[str, str | None, int | None], list[Node]] = {}
+    generators = {node.id for node, _ in facts.generators.values()}
     for node in facts.nodes.values():
-        if node.origin == "user" and node.name is not None:
+        if (node.origin == "user" or node.id in generators) and node.name is not None:
             bodies.setdefault((node.body, node.file, node.line), []).append(node)
     for (_, file, _), nodes in bodies.items():
         several_in_one = len({one.name for one in nodes if one.function == nodes[0].function}) > 1
@@ -27,9 +29,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         if function is None or found is None:
             continue
         line, names, function = found
+        what = "generators" if nodes[0].id in generators else "bodies"
         yield Finding(
             "late-binding", "error", nodes[0].id, (),
-            f"the loop at line {line} made {len(nodes)} bodies that read {names[0]!r} when they run, and the loop is "
+            f"the loop at line {line} made {len(nodes)} {what} that read {names[0]!r} when they run, and the loop is "
             f"over then: all of their {facts.calls_of(nodes).count:,} calls used its last value",
             _bound(facts, file, function, names), file, function.lineno, several([one.id for one in nodes]),
         )  # fmt: skip
@@ -78,12 +81,25 @@ def _loop(
             one for one in inside if isinstance(one, _FUNCTIONS) and any(part is function for part in ast.walk(one))
         ]
         read = [one for one in names if all(_reads(part, one) for part in made)]
-        if read:
+        if read and not any(_bound_again(tree, loop, one) for one in read):
             return getattr(loop, "lineno", function.lineno), read, made[0]
     return None
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.Lambda)
+
+
+def _bound_again(tree: ast.AST | None, loop: ast.AST, name: str) -> bool:
+    """Whether the scope of a `for` gives its variable another value below it, which the bodies may have read."""
+    if not isinstance(loop, ast.For):
+        return False
+    scopes = pastes.around(tree, loop.lineno, ast.FunctionDef)
+    scope: ast.AST | None = min(scopes, key=lambda one: -one.lineno) if scopes else tree
+    return any(
+        isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id == name
+        and one.lineno > (loop.end_lineno or loop.lineno)
+        for one in (ast.walk(scope) if scope is not None else ())
+    )  # fmt: skip
 
 
 def _is_over(node: Node, loop: ast.For) -> bool:
@@ -116,4 +132,8 @@ def _bound(facts: Facts, file: str | None, function: code.Definition, names: lis
         if last is not None and not arguments.defaults:
             piece: dict[ast.expr, str] = {last: f"{pastes.text_of(facts, file, last)}, {added}"}  # type: ignore[dict-item]
             return pastes.written(pastes.replaced(facts, file, piece))
+        line = facts.line(file, function.lineno)
+        if last is None and line.startswith(f"def {function.name}():"):
+            header = facts.source(file)[function.lineno - 1].replace("()", f"({added})", 1)
+            return pastes.written(Edit(file, function.lineno, function.lineno, (header,)))
     return f"{added}  # as parameters of the body with these defaults: they are read when it is made"

@@ -1,0 +1,73 @@
+"""More programs that do not fail: as `programs_threads`, after the threads of a later round of judges."""
+# ruff: noqa: B023
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tests.doctor.programs import near, triggers
+
+# -- late-binding: generators -----------------------------------------------------------------------------------------
+
+
+@triggers("late-binding", says="made 3 generators that read 'name' when they run", pastes=True)
+def generators_of_a_loop():
+    def read(name):
+        yield name
+
+    parts = []
+    for name in ["a", "b", "c"]:
+        ds = tf.data.Dataset.from_generator(lambda: read(name), output_signature=tf.TensorSpec((), tf.string))
+        parts.append(ds)
+    for part in parts:
+        list(part)
+
+
+@triggers("late-binding", pastes=True)
+def generators_by_def_in_a_loop():
+    parts = {}
+    for name, count in {"a": 1, "b": 2}.items():
+
+        def rows():
+            for number in range(count):
+                yield name + str(number)
+
+        parts[name] = tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec((), tf.string)).batch(1)
+    for part in parts.values():
+        list(part)
+
+
+@triggers("late-binding", pastes=True)
+def generators_that_are_joined():
+    joined = None
+    for first in (0, 10):
+        one = tf.data.Dataset.from_generator(lambda: iter([first]), output_signature=tf.TensorSpec((), tf.int64))
+        joined = one if joined is None else joined.concatenate(one)
+    list(joined)
+
+
+@near("late-binding")
+def generators_with_args():
+    def read(name):
+        yield name
+
+    spec = tf.TensorSpec((), tf.string)
+    parts = [tf.data.Dataset.from_generator(read, args=(name,), output_signature=spec) for name in ["a", "b"]]
+    for part in parts:
+        list(part)
+
+
+@near("late-binding")
+def generators_that_run_in_their_turn():
+    for first in (0, 10):
+        list(tf.data.Dataset.from_generator(lambda: iter([first]), output_signature=tf.TensorSpec((), tf.int64)))
+
+
+@near("late-binding")
+def generators_whose_name_a_later_loop_sets():
+    parts = []
+    for first in (0, 10):
+        spec = tf.TensorSpec((), tf.int64)
+        parts.append(tf.data.Dataset.from_generator(lambda: iter([first]), output_signature=spec))
+    for first, part in zip((0, 10), parts):  # noqa: B007
+        list(part)
