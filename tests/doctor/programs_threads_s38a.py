@@ -71,3 +71,49 @@ def generators_whose_name_a_later_loop_sets():
         parts.append(tf.data.Dataset.from_generator(lambda: iter([first]), output_signature=spec))
     for first, part in zip((0, 10), parts):  # noqa: B007
         list(part)
+
+
+# -- empty-recording: branches ----------------------------------------------------------------------------------------
+
+
+@triggers("empty-recording", says="where `tf.reduce_max(x) > 100.0` is true, which none of 3 runs took")
+def a_branch_under_autograph():
+    @tf.function
+    def step(x):
+        if tf.reduce_max(x) > 100.0:
+            x = tf.py_function(lambda value: value, [x], tf.float32)
+        return x
+
+    for number in range(3):
+        step(tf.ones(3) * number)
+
+
+@triggers("empty-recording", says="where `tf.reduce_max(x) < 100.0` is false, which its one run did not take")
+def the_other_branch_of_a_cond():
+    @tf.function
+    def step(x):
+        def other():
+            return tf.py_function(lambda value: value, [x], tf.float32)
+
+        return tf.cond(tf.reduce_max(x) < 100.0, lambda: x, other)
+
+    step(tf.ones(3))
+
+
+@triggers("empty-recording", says="is true, and that was not taken")
+def a_branch_of_a_map():
+    def double(x):
+        return tf.cond(x > 100, lambda: tf.py_function(lambda value: value * 2, [x], tf.int64), lambda: x)
+
+    list(tf.data.Dataset.range(3).map(double))
+
+
+@triggers("empty-recording", says="step(...)  # a tf.function runs when it is called")
+def a_branch_of_a_function_that_never_ran():
+    @tf.function
+    def step(x):
+        if tf.reduce_max(x) > 100.0:
+            x = tf.py_function(lambda value: value, [x], tf.float32)
+        return x
+
+    step.get_concrete_function(tf.TensorSpec((3,)))

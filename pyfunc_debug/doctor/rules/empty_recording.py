@@ -9,6 +9,7 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules import dropped_datasets, never_fetched, stale_caches
+from pyfunc_debug.doctor.untaken_branches import branch_of
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("empty-recording",)
@@ -77,6 +78,8 @@ def _never_ran(facts: Facts, nodes: list[Node], files: dict[int, stale_caches.Ca
         elif node.kind == "py_func_stateless":
             why = "TensorFlow's optimizer may remove, merge or run once what is declared stateless"
             fix = "tf.compat.v1.py_func(..., stateful=True)"
+        elif (branch := branch_of(facts, node)) is not None:
+            why, fix = branch.why, branch.fix
         else:
             why = "its graph was built, but nothing ran it, or nothing that ran needs its result"
             fix = _run(facts, node)
