@@ -41,7 +41,7 @@ def explain(situation: Situation) -> Explanation | None:
     name, kind = lost[2] or lost[3], lost[1] or "class"
     if name not in spot.variables and name not in spot.module:
         return None
-    also = [one for one in _own_classes(spot) if one != name] if kind == "class" else []
+    also = [one for one in own_classes(spot) if one != name] if kind == "class" else []
     given = ", ".join(f'"{one}": {one}' for one in (name, *also))
     cause = (
         f"The file names the {kind} {name}, and Keras knows classes and functions of yours only if they are given at "
@@ -110,7 +110,7 @@ def _load(spot: Spot | None) -> ast.Call | None:
     return found[0] if len(found) == 1 else None
 
 
-def _own_classes(spot: Spot) -> list[str]:
+def own_classes(spot: Spot) -> list[str]:
     """The file's classes that a model may be made of."""
     return [
         one.name for one in spot.source.tree.body
