@@ -192,6 +192,11 @@ class KeptValue:
             self._scope(one) is self._own_scope
         )  # fmt: skip
 
+    def same_name(self, one: ast.expr) -> bool:
+        """Whether an expression is the value's name, in a copy of a line of its scope."""
+        name = self._name
+        return isinstance(name, ast.Name) and isinstance(one, ast.Name) and one.id == name.id
+
     def _scope(self, one: ast.AST) -> ast.AST | None:
         """The function that a name belongs to at a place; None for the file."""
         name = getattr(self._name, "id", "")
@@ -223,10 +228,17 @@ class KeptValue:
 
     def _is_traced(self, one: ast.expr) -> bool:
         """Whether an expression stands in a function that runs while a graph is traced."""
-        tree = self._facts.tree(self._file)
-        reader = pastes.around(tree, self._line, ast.FunctionDef)[-1:]
+        reader = self._readers
         around = [found for found in self._source.around(one) if isinstance(found, _Function)]
         return any(found in reader or getattr(found, "name", "") in TRACED for found in around)
+
+    @functools.cached_property
+    def _readers(self) -> list[ast.AST]:
+        """The function that reads the value in the line: the lambdas of a line that has them, else the `def` around."""
+        inner = [next((found for found in self._source.around(one) if isinstance(found, _Function)), None)
+                 for one in self._reads if one.lineno == self._line]  # fmt: skip
+        lambdas: list[ast.AST] = [one for one in inner if isinstance(one, ast.Lambda)]
+        return lambdas or [*pastes.around(self._facts.tree(self._file), self._line, ast.FunctionDef)[-1:]]
 
     def _computes(self, one: ast.expr) -> bool:
         """Whether an expression is computed with, as a variable can be."""
@@ -249,10 +261,10 @@ class _Numbers(ast.NodeTransformer):
     """Puts the number of the variable in the place of the value."""
 
     def __init__(self, value: KeptValue) -> None:
-        self._stands_for = value.stands_for
+        self._stands_for, self._same_name = value.stands_for, value.same_name
 
     def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.expr) and self._stands_for(node):
+        if isinstance(node, ast.expr) and (self._same_name(node) or self._stands_for(node)):
             return ast.Call(ast.Attribute(node, "numpy", ast.Load()), [], [])
         return super().generic_visit(node)
 

@@ -117,3 +117,41 @@ def a_branch_of_a_function_that_never_ran():
         return x
 
     step.get_concrete_function(tf.TensorSpec((3,)))
+
+
+# -- stale-closure: lambdas -------------------------------------------------------------------------------------------
+
+
+@triggers("stale-closure", says="lr.assign(lr.numpy() / 2)", pastes=True)
+def a_number_in_a_lambda_layer():
+    lr = 1.0
+    x = tf.keras.Input((3,))
+    model = tf.keras.Model(x, tf.keras.layers.Lambda(lambda x: x / lr)(tf.keras.layers.Dense(1)(x)))
+    model.compile("sgd", "mse")
+    for number in range(3):
+        lr = lr / 2
+        loss = model.train_on_batch(tf.ones((4, 3)), tf.ones((4, 1)))
+        print(number, "lr", lr, "loss", float(loss))
+
+
+@triggers("stale-closure", says='print(f"beta {beta.numpy():.2f}")', pastes=True)
+def a_number_in_the_lambda_of_a_loss():
+    beta = 4.0
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", loss=lambda y, p: tf.reduce_mean((y - p) ** 2) + beta * tf.reduce_mean(p**2))
+    for _ in range(3):
+        model.fit(tf.ones((4, 3)), tf.ones((4, 1)), verbose=0)
+        beta *= 0.5
+        print(f"beta {beta:.2f}")
+
+
+@near("stale-closure")
+def a_number_in_a_lambda_that_stays():
+    scale = 2.0
+    rate = 1.0
+    x = tf.keras.Input((3,))
+    model = tf.keras.Model(x, tf.keras.layers.Dense(1)(tf.keras.layers.Lambda(lambda x: x / scale)(x)))
+    model.compile("sgd", "mse")
+    for _ in range(2):
+        model.train_on_batch(tf.ones((4, 3)) * rate, tf.ones((4, 1)))
+        rate = rate / 2
