@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pyfunc_debug.doctor.failures.bodies import (
     body_values,
+    datasets_given,
     decorators,
     empty_tout,
     file_names,
@@ -275,6 +276,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     captured.explain,
     feature_specs.explain,
     parsed_records.explain,
+    datasets_given.explain,
     file_names.explain,
     broken_images.explain,
     resampled.explain,
