@@ -677,7 +677,7 @@ def _of_compiled(spot: Spot, call: ast.Call) -> Edit | None:
 
 
 def _of_epoch(spot: Spot, call: ast.Call, node: Node) -> Edit | None:
-    """A metric that asks the function around a call for all rows, where the body gives a score that is no mean."""
+    """A metric that asks the function around a call for all rows, where the body gives a score that is not a mean."""
     found, body = _compiled(spot, call), node.function()
     if found is None or not keras_calls.is_metric(found[1], spot):
         return None

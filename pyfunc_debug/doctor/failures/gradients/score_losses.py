@@ -232,7 +232,7 @@ def _crossentropy(function: ast.FunctionDef, spot: Spot) -> Edit | None:
 
 
 def _metric(function: ast.FunctionDef, spot: Spot, scored: bool) -> str:
-    """The function as a metric: Python on each batch, or on an epoch's rows if its score is no mean over rows."""
+    """The function as a metric: Python on each batch, or on an epoch's rows if its score is not a mean over rows."""
     tf = alias(spot, "tensorflow")
     asks = any(dotted(one.func).rpartition(".")[2] in ("numpy", "eval") for one in calls(function))
     body = function.name if asks else f"lambda *x: {function.name}(*[one.numpy() for one in x])"
