@@ -1,4 +1,4 @@
-"""Scores that are not a mean over rows, such as AUC or F1, as metrics: of an epoch's rows at once, not of each batch."""
+"""Scores that are not a mean over rows, such as AUC or F1, as metrics: of all rows of an epoch at once."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def of_own(situation: Situation) -> Explanation | None:
-    """The explanation, if a metric of the user's that gives a score, which is not a mean over rows, failed on symbols."""
+    """The explanation, if a metric of the user's that gives a score, not a mean over rows, failed on symbols."""
     last = situation.last
     if last is None or situation.body or situation.kind not in _KINDS or not _SAID.search(situation.message):
         return None
