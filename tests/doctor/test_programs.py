@@ -15,6 +15,7 @@ import pyfunc_debug as pfd
 from pyfunc_debug import doctor
 from pyfunc_debug.records import Finding
 from tests.doctor import programs
+from tests.doctor import programs_asked_tables as programs_asked_tables
 from tests.doctor import programs_compiled as programs_compiled
 from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_eager_training as programs_eager_training
@@ -22,6 +23,7 @@ from tests.doctor import programs_files_and_weights as programs_files_and_weight
 from tests.doctor import programs_keras as programs_keras
 from tests.doctor import programs_keras_arrays as programs_keras_arrays
 from tests.doctor import programs_keras_data as programs_keras_data
+from tests.doctor import programs_loops_and_branches as programs_loops_and_branches
 from tests.doctor import programs_models as programs_models
 from tests.doctor import programs_own_steps as programs_own_steps
 from tests.doctor import programs_pipelines as programs_pipelines
@@ -29,8 +31,6 @@ from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_threads as programs_threads
-from tests.doctor import programs_threads_s38b as programs_threads_s38b
-from tests.doctor import programs_threads_s38a as programs_threads_s38a
 from tests.doctor import programs_traced_values as programs_traced_values
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted

@@ -45,7 +45,7 @@ def _explained(
         called = f"{spot.source.text(one)}({inputs})"
         whole = f"{tf}.reshape({called}, [-1])" if shape is None else f"{tf}.ensure_shape({called}, {written(shape)})"
         new[one] = f"lambda {inputs}: {whole}"
-        if not keras_calls.is_given_as_loss(spot, one):  # Keras wraps a metric so, with the name of its function
+        if keras_calls.is_metric(one, spot):  # Keras wraps a metric so, with the name of its function
             new[one] = f'{keras_name(spot)}.metrics.MeanMetricWrapper({new[one]}, name="{function.name}")'
     said = said if shape is not None else " For a loss or metric a list of its values will do."
     cause = (

@@ -174,15 +174,6 @@ def given(spot: Spot) -> list[ast.expr]:
     return found
 
 
-def is_given_as_loss(spot: Spot, node: ast.expr) -> bool:
-    """Whether one of those expressions is a loss, and no metric."""
-    for call in spot.source.around(node):
-        if isinstance(call, ast.Call) and dotted(call.func).endswith("compile"):
-            loss = argument(call, 1, "loss")
-            return loss is not None and any(one is node for one in ast.walk(loss))
-    return False
-
-
 def is_metric(node: ast.expr, spot: Spot) -> bool:
     """Whether `compile` was given it among the metrics."""
     for call in calls(spot.source.tree):

@@ -1,4 +1,4 @@
-"""More programs that do not fail: as `programs_threads`, after the threads of a later round of judges."""
+"""More programs that do not fail: generators made in loops, branches that are not taken, numbers in lambdas."""
 # ruff: noqa: B023
 
 from __future__ import annotations
