@@ -11,6 +11,7 @@ import types
 from dataclasses import dataclass
 
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.program.shadowed import give_way
 
 
 @dataclass
@@ -31,15 +32,23 @@ class Program:
     error: BaseException | None = None
 
     def run(self) -> None:
-        """Runs it as `__main__`. What it raises passes through, without our frames on top."""
+        """Runs it as `__main__`. What it raises passes through, without our frames on top.
+
+        A module beside it that is called as one of ours imports (`code.py`) is the program's, as with `python`.
+        """
         sys.argv[:] = self.argv
+        taken = {}
         if not getattr(sys.flags, "safe_path", False):
             sys.path[0] = self.folder
+            taken = give_way(self.folder)
         sys.modules["__main__"] = self.module
         if self.error is not None:
             raise self.error.with_traceback(None)
         assert self.code is not None
-        exec(self.code, self.module.__dict__)
+        try:
+            exec(self.code, self.module.__dict__)
+        finally:
+            sys.modules.update(taken)
 
 
 def from_script(path: str, arguments: list[str]) -> Program:

@@ -282,3 +282,32 @@ def test_of_a_failure_without_a_known_cause_it_is_said_that_none_is_known(tmp_pa
     assert said in ours.stderr
     assert ("knows no cause" in ours.stderr) is ("knows no cause" in said)
     assert "No py_function of yours was made" not in ours.stderr
+
+
+BIN, MODULE = os.path.dirname(sys.executable), [sys.executable, "-m", "pyfunc_debug"]
+NAMED_AS_OURS = """
+import code, html, statistics
+print(code.run(), html.run(), statistics.run())
+import difflib, tensorflow as tf
+print(hasattr(difflib, "get_close_matches"))
+tf.py_function(lambda x: x, [1.0], tf.float32)
+"""
+
+
+@pytest.mark.more  # tests/program/test_shadowed.py has the heart of it
+def test_modules_beside_the_program_are_its_own_also_where_we_have_loaded_others_of_their_names(tmp_path):
+    (tmp_path / "program.py").write_text(NAMED_AS_OURS)
+    (tmp_path / "difflib").mkdir()  # without __init__.py: Python takes its own
+    for name in ("code", "html", "statistics"):
+        (tmp_path / f"{name}.py").write_text("def run():\n    return __name__\n")
+    plain, recorded, as_module = (
+        subprocess.run(
+            [*by, "program.py"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=HANG_S
+        )
+        for by in ([sys.executable], [shutil.which("pyfunc-debug", path=BIN), "record"], [*MODULE, "record"])
+    )
+    assert plain.stdout == recorded.stdout == as_module.stdout == "code html statistics\nTrue\n", (
+        plain.stderr + recorded.stderr
+    )
+    assert [one.returncode for one in (plain, recorded, as_module)] == [0, 0, 0], recorded.stderr
+    assert "recorded in program.pfrec" in recorded.stderr
