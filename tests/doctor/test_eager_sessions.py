@@ -43,6 +43,51 @@ import tensorflow as tf
 x = tf.constant(3.0)
 print(tf.gradients(x * x, x))
 """
+OPS = """
+import numpy as np
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+def quantization(x):
+    power = tf.pow(2.0, 5.0)
+    return tf.divide(tf.ceil(tf.scalar_mul(power, x)), power)
+def identity(op, grad):
+    return grad
+tf.RegisterGradient("QuantizationGrad")(identity)
+x = tf.constant([[0.11, 0.52], [0.73, 0.94]])
+w = tf.Variable([[1.0], [2.0]])
+with tf.get_default_graph().gradient_override_map({"PyFunc": "QuantizationGrad"}):
+    y = tf.py_func(quantization, [x], [tf.float32])[0]
+y.set_shape([2, 2])
+loss = tf.reduce_sum(tf.matmul(y, w))
+grads = tf.gradients(loss, [x, w])
+with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    assert sess.run([loss] + grads)[0] == 3.875
+"""
+OPS_BESIDE_NUMPY = """
+import numpy as np
+import tensorflow as tf
+tf.compat.v1.disable_eager_execution()
+def centered(x):
+    m = tf.reduce_mean(x, axis=0, keepdims=True)
+    if tf.reduce_max(x).numpy() > 2.0:
+        m = m + 1
+    return np.subtract(x, m)
+out = tf.numpy_function(centered, [tf.constant([[1.0, 2.0], [3.0, 4.0]])], tf.float32)
+with tf.compat.v1.Session() as sess:
+    assert sess.run(out).tolist() == [[-2.0, -2.0], [0.0, 0.0]]
+"""
+TENSOR_AROUND = """
+import numpy as np
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+scale = tf.constant(2.0)
+def scaled(x):
+    return x * scale
+out = tf.py_func(scaled, [tf.constant([1.0, 2.0])], tf.float32)
+with tf.Session() as sess:
+    print(sess.run(out))
+"""
 
 
 def record(folder, program):
@@ -67,3 +112,23 @@ def test_a_program_without_a_session_is_told_nothing_of_one(tmp_path):
     failed = record(tmp_path, NO_SESSION)
     assert failed.returncode == 1
     assert "Session" not in failed.stderr.partition("pyfunc-debug")[2]
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        (OPS, "tf.pow, tf.divide and others (lines 6 and 7) only add to a graph"),
+        (OPS_BESIDE_NUMPY, "tf.reduce_mean and tf.reduce_max (lines 6 and 7) only add to a graph"),
+    ],
+    ids=["gradient", "numpy"],
+)
+def test_ops_in_a_body_that_a_session_runs_are_written_in_numpy(tmp_path, program, says):
+    failed = record(tmp_path, program)
+    told = failed.stderr[failed.stderr.index("pyfunc-debug: program.py:") :].partition("\nname  (times")[0].rstrip()
+    assert says in " ".join(told.split())
+    assert record(tmp_path, pasted(program, told)).returncode == 0
+
+
+def test_what_a_body_reads_around_it_is_no_name_of_the_line_that_runs_the_session(tmp_path):
+    told = record(tmp_path, TENSOR_AROUND).stderr
+    assert "scale is a tensor of the graph around scaled" in " ".join(told.split())

@@ -212,6 +212,26 @@ def test_a_loss_that_numpy_computes_is_not_run_eagerly_as_nothing_of_it_has_a_gr
     assert "run_eagerly" not in told
 
 
+LAYER_OF_A_FUNCTION = """
+import tensorflow as tf
+class Doubler(tf.keras.layers.Layer):
+    def call(self, x):
+        x = tf.constant(x, dtype=tf.float32)
+        return x * 2
+layer = Doubler()
+@tf.function(jit_compile=True)
+def compiled(x):
+    return layer(x)
+compiled(tf.constant([1.0]))
+"""
+
+
+def test_of_a_layer_in_the_users_function_is_said_who_traced_it(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(LAYER_OF_A_FUNCTION)
+    assert "ran once, while compiled was traced" in " ".join(run(path)[1].split())
+
+
 COMPILED = """
 import numpy as np
 import tensorflow as tf

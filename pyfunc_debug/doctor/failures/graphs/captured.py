@@ -5,8 +5,16 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.code import own_nodes
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, parameters
+from pyfunc_debug.doctor.failures.reading.nodes import (
+    argument,
+    body_frame,
+    body_spot,
+    failed_node,
+    inputs_of,
+    parameters,
+)
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.failures.reading.symbols import is_keras, is_symbolic
@@ -17,14 +25,19 @@ _SAID = re.compile(r"SymbolicTensor|KerasTensor|[Ss]ymbolic|out of scope|'Tensor
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a body failed on a symbolic tensor that it did not get by `inp`."""
-    spot = situation.last
-    if spot is None or not situation.body or not _SAID.search(situation.message):
-        return None
-    statement = spot.source.statement(spot.line)
-    read = [name for name in names(statement) if _is_graphs(spot, name)] if statement is not None else []
-    node = failed_node(situation)
+    node = failed_node(situation) if situation.body and _SAID.search(situation.message) else None
     call = node.call() if node is not None else None
-    if not read or node is None or node.site is None or call is None:
+    if node is None or node.site is None or call is None:
+        return None
+    spot = body_frame(node, situation)
+    read = _read(spot) if spot is not None else []
+    if spot is None:  # what the body returned became no array
+        spot, function = body_spot(node, situation), node.function()
+        if spot is None or function is None:
+            return None
+        around = [name for name in names(function) if name not in inputs_of(node, situation)]
+        read = [name for name in around if is_symbolic(spot.module.get(name))]
+    if not read:
         return None
     name = read[0]
     cause = (
@@ -49,5 +62,12 @@ def explain(situation: Situation) -> Explanation | None:
     return Explanation(RULE, *node.site, cause, edit, "" if edit is not None else advice)
 
 
-def _is_graphs(spot: Spot, name: str) -> bool:
-    return is_symbolic(spot.value(name))
+def _read(spot: Spot) -> list[str]:
+    """The names of a running line that stand for tensors of a graph, without those that its function made itself."""
+    statement, function = spot.source.statement(spot.line), spot.function
+    made = {
+        one.id for one in (own_nodes(function) if function is not None else ())
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    }  # fmt: skip
+    found = names(statement) if statement is not None else []
+    return [name for name in found if name not in made and is_symbolic(spot.value(name))]

@@ -51,6 +51,7 @@ def explained(
 
 def when(situation: Situation) -> str:
     index, by = wrapping.entry(situation)
+    index, by = _traced_around(situation, index, by)
     function = situation.spots[index].function
     name = getattr(function, "name", "the lambda" if function is not None else "the model")
     if by == "tf.data":
@@ -66,8 +67,17 @@ def when(situation: Situation) -> str:
     return f"while {name} was traced"
 
 
+def _traced_around(situation: Situation, index: int, by: str) -> tuple[int, str]:
+    """The user's own tf.function, where that traces a layer which it calls: Keras only passes the call on."""
+    if by != "Keras":
+        return index, by
+    around = [at for at, one in enumerate(situation.spots[:index]) if one.generated or one.by == "tf.function"]
+    own = around and wrapping.dataset_call(situation, around[-1]) is None
+    return (around[-1], "tf.function") if own else (index, by)
+
+
 def runs(situation: Situation) -> str:
-    _, by = wrapping.entry(situation)
+    _, by = _traced_around(situation, *wrapping.entry(situation))
     by = "tf.data" if wrapping.around_layer(situation) is not None else by
     what = {"tf.data": "element", "Keras": "batch"}.get(by, "run")
     return f"Each {what} goes through the graph: ops, and Python only in py_functions."

@@ -247,6 +247,18 @@ def returned(node: Node, situation: Situation) -> tuple[list[str | None], bool, 
     return (*Guess(spot).returned(function), spot)
 
 
+def body_frame(node: Node, situation: Situation) -> Spot | None:
+    """The user's innermost frame, if it is the body's or was called by it; None where no frame of the body is left."""
+    function = node.function()
+    name = node.body.rpartition(".")[2]
+    for spot in situation.spots:
+        if spot.file != node.file:
+            continue
+        if spot.code == name or (function is not None and spot.function is function):
+            return situation.last
+    return None
+
+
 def return_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
     """The expressions that a function returns."""
     from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
@@ -272,6 +284,7 @@ def site_spot(node: Node, situation: Situation) -> Spot | None:
 
 
 __all__ = [
-    "Node", "argument", "body_spot", "failed_node", "inputs_of", "owner", "parameters", "py_call", "return_value",
-    "return_values", "returned", "site_spot", "traced_inputs", "user_generators", "user_nodes", "written_inputs",
+    "Node", "argument", "body_frame", "body_spot", "failed_node", "inputs_of", "owner", "parameters", "py_call",
+    "return_value", "return_values", "returned", "site_spot", "traced_inputs", "user_generators", "user_nodes",
+    "written_inputs",
 ]  # fmt: skip
