@@ -185,6 +185,14 @@ def _is_view(value: ast.AST, name: str) -> bool:
     return root(value) == name and not isinstance(value, ast.Name)
 
 
+def reads(function: Definition, name: str) -> bool:
+    """Whether a function takes a name from around itself."""
+    if name in local_names(function):
+        return False
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    return any(isinstance(part, ast.Name) and part.id == name for one in body for part in ast.walk(one))
+
+
 def state_writes(function: Definition, items: bool = False) -> list[Write]:
     """Statements that change what outlives the call: globals, closures, attributes of `self`, outer containers.
 

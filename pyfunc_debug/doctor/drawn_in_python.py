@@ -245,7 +245,8 @@ def _fits(own: Source, use: ast.expr, function: code.Definition | None, autograp
             package = imports(own).get(head.partition(".")[0], "").partition(".")[0]
             return package in ("", "tensorflow", "keras") or name in _DTYPES
         if isinstance(one, ast.Subscript) and below is not one.value:
-            return isinstance(one.value, ast.Name) and one.value.id in tensors
+            known = isinstance(one.value, ast.Name) and tensors.get(one.value.id, use.lineno) < use.lineno
+            return known and isinstance(one.ctx, ast.Load)
         if isinstance(one, (ast.FormattedValue, *_COMPREHENSIONS)):
             return False
         asked = isinstance(one, (ast.If, ast.While, ast.IfExp)) and below is one.test

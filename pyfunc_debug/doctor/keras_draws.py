@@ -18,7 +18,9 @@ _MOST = 4
 """Lines that are shown."""
 
 
-def drawn(facts: Facts, file: str, owner: str, function: ast.FunctionDef, steps: int) -> Iterator[Finding]:
+def drawn(
+    facts: Facts, file: str, owner: str, function: ast.FunctionDef, steps: int, by: str = ""
+) -> Iterator[Finding]:
     """The lines of a function that draw, if any: Keras' steps get what was drawn at trace.
 
     Args:
@@ -27,6 +29,7 @@ def drawn(facts: Facts, file: str, owner: str, function: ast.FunctionDef, steps:
       owner: The function's name, with its class.
       function: The function.
       steps: How often Keras ran its graph.
+      by: The function of the user's that was traced, where it was not Keras that traced its own.
     """
     found = {one.line: one for one in reversed(code.python_random(function, facts.tree(file)))}
     if not found:
@@ -36,11 +39,28 @@ def drawn(facts: Facts, file: str, owner: str, function: ast.FunctionDef, steps:
     yield Finding(
         "trace-only", "warning", None, (),
         f"line{'s' * several} {listed(lines)} of {owner} draw{'s' * (not several)} {'' if several else 'a '}random "
-        f"number{'s' * several} in Python. Keras runs its steps in a graph: all {steps:,} steps got what was drawn "
-        "while Keras traced them",
+        f"number{'s' * several} in Python. "
+        + (
+            f"{by} runs as a graph: all {steps:,} runs got what was drawn while it was traced" if by
+            else f"Keras runs its steps in a graph: all {steps:,} steps got what was drawn while Keras traced them"
+        ),
         _fix(facts, file, [found[line] for line in lines]), file, lines[0],
         evidence=tuple(f"line {line}: {facts.line(file, line)}" for line in lines[:_MOST]),
     )  # fmt: skip
+
+
+def told_once(steps: int, by: str, several: bool) -> str:
+    """The sentence that lines ran once: while Keras traced its steps, or while a function of the user's was traced.
+
+    Args:
+      steps: How often the graph ran.
+      by: The user's function; "" for Keras.
+      several: Whether there are several lines.
+    """
+    lines = f"the line{'s' * several} ran"
+    if by:
+        return f"{by} runs as a graph: {lines} while it was traced, and not in each of its {steps:,} runs"
+    return f"Keras runs its steps in a graph: {lines} while Keras traced them, and not in each of its {steps:,} steps"
 
 
 def _fix(facts: Facts, file: str, draws: list[code.Write]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,8 @@ from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.kept_tensors import kept_tensors
-from pyfunc_debug.doctor.keras_draws import drawn
+from pyfunc_debug.doctor.keras_callees import callees, in_own_graphs, nodes_of
+from pyfunc_debug.doctor.keras_draws import drawn, told_once
 from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
@@ -37,6 +39,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield from found or drawn(facts, file, owner, function, count)
         for helper in _helpers(facts.tree(file), function) if not found else ():
             yield from _changes(facts, file, scopes, f"{helper.name}, which {owner} calls,", helper, count, helps=True)
+    for file, scopes, owner, function, count, by in in_own_graphs(facts):
+        found = list(_changes(facts, file, scopes, owner, function, count, by=by))
+        yield from found or drawn(facts, file, owner, function, count, by)
 
 
 def _helpers(tree: ast.Module | None, function: ast.FunctionDef) -> Iterator[ast.FunctionDef]:
@@ -89,6 +94,10 @@ def _of_steps(
             if function.lineno not in told and (not predicts or _predicts(tree, function)):
                 told.add(function.lineno)
                 yield file, [*scopes, *around], owner, function, _count(several, function.name)
+        for owner, function in () if predicts else callees([one for scope in scopes for one in nodes_of(scope)]):
+            if function.lineno not in told:
+                told.add(function.lineno)
+                yield file, scopes, owner, function, sum(several)
 
 
 def _count(steps: list[int], method: str) -> int:
@@ -114,7 +123,7 @@ def traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef, list[ast.F
     Args:
       scopes: The file, and the functions around the line that trains: only what is defined in these is looked at.
     """
-    inside = [one for scope in scopes for one in _own(scope)]
+    inside = [one for scope in scopes for one in nodes_of(scope)]
     values = [
         value for one in inside if isinstance(one, ast.Call)
         and isinstance(one.func, ast.Attribute) and one.func.attr == "compile"
@@ -136,26 +145,28 @@ def traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef, list[ast.F
         elif isinstance(one, ast.FunctionDef) and one.name in given:
             yield one.name, one, []
         elif isinstance(one, ast.FunctionDef) and one.name in makers:
-            returned = {ast.unparse(part.value) for part in _own(one) if isinstance(part, ast.Return) and part.value}
-            for part in _own(one):
+            returned = {
+                ast.unparse(part.value) for part in nodes_of(one) if isinstance(part, ast.Return) and part.value
+            }
+            for part in nodes_of(one):
                 if isinstance(part, ast.FunctionDef) and part.name in returned:
                     yield part.name, part, [one]
 
 
-def _own(scope: Any) -> Iterator[ast.AST]:
-    """Nodes of a file or function, without those inside of functions and classes defined in it."""
-    todo: list[ast.AST] = list(scope.body)
-    while todo:
-        one = todo.pop()
-        yield one
-        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            todo += ast.iter_child_nodes(one)
-
-
 def _changes(
-    facts: Facts, file: str, scopes: list[Any], owner: str, function: ast.FunctionDef, steps: int, helps: bool = False
+    facts: Facts,
+    file: str,
+    scopes: list[Any],
+    owner: str,
+    function: ast.FunctionDef,
+    steps: int,
+    helps: bool = False,
+    by: str = "",
 ) -> Iterator[Finding]:
-    """What a function changes; where it `helps` one that Keras traces, others may call it as well."""
+    """What a function changes; where it `helps` one that Keras traces, others may call it as well.
+
+    It is called while Keras traces its steps, or the function `by` of the user's is traced.
+    """
     found = [
         (write, made) for write in code.state_writes(function)
         if (made := _made(facts, file, scopes, function, write.target)) is not None
@@ -172,10 +183,9 @@ def _changes(
     yield Finding(
         "trace-only", "warning", None, (),
         f"line{'s' * several} {listed(lines)} of {owner} change{'s' * (not several)} Python's "
-        f"{' and '.join(map(repr, targets))}. Keras runs its steps in a graph: the line{'s' * several} ran while Keras "
-        f"traced them, and not in each of its {steps:,} steps",
+        f"{' and '.join(map(repr, targets))}. {told_once(steps, by, several)}",
         (run_eagerly(facts, file) or _EAGERLY) if helps
-        else _counted(facts, file, function, write, made) if counted else _kept(facts, file, function, writes),
+        else _counted(facts, file, function, write, made, by) if counted else _kept(facts, file, function, writes),
         file, write.line,
         evidence=(*(f"line {one.line}: {one.text}" for one in writes), *_deciding(facts, file, function, write)),
         confidence="likely",
@@ -190,7 +200,7 @@ def _made(facts: Facts, file: str, scopes: list[Any], function: ast.FunctionDef,
         inside = [one for holder in holders for one in ast.walk(holder)]
         name = attribute if owner == "cls" else name
     else:
-        inside = [one for scope in scopes for one in _own(scope)]
+        inside = [one for scope in scopes for one in nodes_of(scope)]
     own = set(map(id, ast.walk(function)))  # what it sets to 0 again is not where it begins
     found = [
         one.value for one in inside
@@ -211,7 +221,7 @@ def _deciding(facts: Facts, file: str, function: ast.FunctionDef, write: code.Wr
         yield f"line {one.lineno} decided by it, once for all steps: {facts.line(file, one.lineno)}"
 
 
-def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Write, made: ast.expr) -> str:
+def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Write, made: ast.expr, by: str) -> str:
     """The number as a variable of TensorFlow's, which a graph can change, and what depends on it as an op."""
     tf = pastes.module(facts, file, "tensorflow") or "tf"
     left, _, right = write.text.partition("=")
@@ -225,14 +235,17 @@ def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Wri
     if deciding:
         return run_eagerly(facts, file) or (
             f"{words}; and {tf}.cond(...) for the condition in line {deciding[0].lineno}, which "
-            "Keras does not turn into a graph. Or compile(..., run_eagerly=True)"
+            f"Keras does not turn into a graph{'' if by else '. Or compile(..., run_eagerly=True)'}"
         )
+    if _in_python(function, write):
+        return run_eagerly(facts, file) or f"{words}; and ops of {tf} for what Python computes with it"
     if added is None or change is None or len(change[1]) != 1:
         return words
     text = pastes.text_of(facts, file, made)
     whole = isinstance(made, ast.Constant) and type(made.value) is int
     given = {one for one in code.parameters(function) if one != "self"}  # Keras gives floats
-    kind = f", dtype={tf}.float32" if whole and code.computed_together(function, write.target, given) else ""
+    floats = code.computed_together(function, write.target, given) or _beside_fractions(function, write.target)
+    kind = f", dtype={tf}.float32" if whole and floats else ""
     chosen = [one for one in _asked(function, write.target, ast.IfExp) if isinstance(one, ast.IfExp)]
     where: dict[ast.expr, str] = {
         one: f"{tf}.where({', '.join(pastes.text_of(facts, file, part) for part in (one.test, one.body, one.orelse))})"
@@ -243,6 +256,34 @@ def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Wri
         pastes.replaced(facts, file, {made: f"{tf}.Variable({text}, trainable=False{kind})"}),
         *pastes.each_replaced(facts, file, where),
     )
+
+
+def _in_python(function: ast.FunctionDef, write: code.Write) -> bool:
+    """Whether Python computes with a number, or looks something up by it: neither takes a variable of a graph."""
+    given = [
+        part for one in code.own_nodes(function) if getattr(one, "lineno", write.line) != write.line
+        for part in (
+            one.args if isinstance(one, ast.Call) and _is_python(one.func)
+            else [one.slice] if isinstance(one, ast.Subscript) else []
+        )
+    ]  # fmt: skip
+    return any(ast.unparse(part) == write.target for one in given for part in ast.walk(one))
+
+
+def _is_python(called: ast.expr) -> bool:
+    """Whether what is called is one of Python's functions, of its module `math`, or of NumPy's."""
+    head, _, name = ast.unparse(called).rpartition(".")
+    return head in ("math", "np", "numpy") or (not head and name in vars(builtins))
+
+
+def _beside_fractions(function: ast.FunctionDef, target: str) -> bool:
+    """Whether a number is computed with fractions: a variable of whole numbers does not fit there."""
+    for one in pastes.walk(function, ast.BinOp):
+        parts = list(code.operands(one))
+        fractions = any(isinstance(part, ast.Constant) and isinstance(part.value, float) for part in parts)
+        if fractions and any(ast.unparse(inner) == target for part in parts for inner in ast.walk(part)):
+            return True
+    return False
 
 
 def _asked(function: ast.FunctionDef, target: str, kinds: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.layers_in_loops import made_in_loops
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("late-binding",)
@@ -18,6 +19,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body that one graph holds several times, or several graphs that were made before any of it ran."""
     bodies: dict[tuple[str, str | None, int | None], list[Node]] = {}
     generators = {node.id for node, _ in facts.generators.values()}
+    told: set[int | None] = set()
     for node in facts.nodes.values():
         if (node.origin == "user" or node.id in generators) and node.name is not None:
             bodies.setdefault((node.body, node.file, node.line), []).append(node)
@@ -30,12 +32,28 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         line, names, function = found
         what = "generators" if nodes[0].id in generators else "bodies"
+        told.add(function.lineno)
         yield Finding(
             "late-binding", "error", nodes[0].id, (),
             f"the loop at line {line} made {len(nodes)} {what} that read {names[0]!r} when they run, and the loop is "
             f"over then: all of their {facts.calls_of(nodes).count:,} calls used its last value",
             _bound(facts, file, function, names), file, function.lineno, several([one.id for one in nodes]),
         )  # fmt: skip
+    yield from _without_nodes(facts, told)
+
+
+def _without_nodes(facts: Facts, told: set[int | None]) -> Iterator[Finding]:
+    """Layers, losses and metrics of Python only: no node says when they ran, but Keras ran models behind the loop."""
+    for file, function, what, line, names in made_in_loops(facts):
+        if function.lineno not in told:
+            told.add(function.lineno)
+            yield Finding(
+                "late-binding", "error", None, (),
+                f"the loop at line {line} makes {what} that read {names[0]!r} when Keras calls them for a batch. The "
+                "loop is over then: all of them read the same value",
+                _as_arguments(facts, file, function, names) or _bound(facts, file, function, names), file,
+                function.lineno, confidence="likely",
+            )  # fmt: skip
 
 
 def _all_made_before_calls(facts: Facts, nodes: list[Node]) -> bool:
@@ -80,7 +98,7 @@ def _loop(
         made = [
             one for one in inside if isinstance(one, _FUNCTIONS) and any(part is function for part in ast.walk(one))
         ]
-        read = [one for one in names if all(_reads(part, one) for part in made)]
+        read = [one for one in names if all(code.reads(part, one) for part in made)]
         if read and not any(_bound_again(tree, loop, one) for one in read):
             return getattr(loop, "lineno", function.lineno), read, made[0]
     return None
@@ -110,12 +128,22 @@ def _is_over(node: Node, loop: ast.For) -> bool:
     return len(own) > 0 and not any(one.line in lines and one.function not in inside for one in own)
 
 
-def _reads(function: code.Definition, name: str) -> bool:
-    """Whether a function takes a name from around itself."""
-    if name in code.local_names(function):
-        return False
-    body = [function.body] if isinstance(function, ast.Lambda) else function.body
-    return any(isinstance(part, ast.Name) and part.id == name for one in body for part in ast.walk(one))
+def _as_arguments(facts: Facts, file: str, function: code.Definition, names: list[str]) -> str:
+    """The names as `arguments` of a Lambda layer, which Keras saves with it; "" where it is made in another way."""
+    own = pastes.source(facts, file)
+    layer = own.parent(function)
+    made = isinstance(layer, ast.Call) and pastes.last_name(layer.func) == "Lambda" and layer.args[:1] == [function]
+    plain = not (function.args.vararg or function.args.kwonlyargs or function.args.kwarg or function.args.defaults)
+    if not isinstance(layer, ast.Call) or not isinstance(function, ast.Lambda) or not made or not plain:
+        return ""
+    if any(word.arg in (None, "arguments") for word in layer.keywords):
+        return ""
+    takes = ", ".join([*code.parameters(function), *names])
+    rest = [f"{word.arg}={own.text(word.value)}" for word in layer.keywords]
+    given = ", ".join(f"{one!r}: {one}" for one in names)
+    parts = [f"lambda {takes}: {own.text(function.body)}", *map(own.text, layer.args[1:]), *rest]
+    text = f"{own.text(layer.func)}({', '.join(parts)}, arguments={{{given}}})"
+    return pastes.all_replaced(facts, file, {layer: text})
 
 
 def _bound(facts: Facts, file: str | None, function: code.Definition, names: list[str]) -> str:
