@@ -254,6 +254,11 @@ def ledger_text(
         head = ""
     elif not ledger.rows:
         head = "No py_function of yours was made, and no tf.function of yours was traced, while recording."
+        if ledger.hidden:
+            head += (
+                f" {ledger.hidden} of TensorFlow's and Keras' own functions and nodes are hidden: of functions of "
+                "yours that ran in these, the doctor tells known traps only."
+            )
         head = head if ledger.whole else "No py_function and no tf.function stands in this part of the recording."
         head = render(Text(head), width, color)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 
 import pytest
 import tensorflow as tf
@@ -19,6 +20,12 @@ GIL = {"grade": "native", "why": "a test"}
 def test_that_nothing_was_made_is_not_said_beside_a_cause(tmp_path, explained):
     ledger = Recording(written(tmp_path / "a.pfrec", meta={"gil": GIL})).ledger()
     assert ("No py_function of yours was made" in ledger_text(ledger, explained=explained)) is not explained
+
+
+def test_that_nothing_was_made_is_no_all_clear_where_keras_traced_functions(tmp_path):
+    ledger = Recording(written(tmp_path / "a.pfrec", meta={"gil": GIL})).ledger()
+    assert "known traps only" not in ledger_text(ledger)
+    assert "known traps only" in " ".join(ledger_text(dataclasses.replace(ledger, hidden=3)).split())
 
 
 @pytest.mark.parametrize(("others", "said"), [(None, False), (0.1, False), (0.25, True), (0.934, True)])
