@@ -16,6 +16,7 @@ from pyfunc_debug import doctor
 from pyfunc_debug.records import Finding
 from tests.doctor import programs
 from tests.doctor import programs_asked_tables as programs_asked_tables
+from tests.doctor import programs_called_by_keras as programs_called_by_keras
 from tests.doctor import programs_compiled as programs_compiled
 from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_eager_training as programs_eager_training
@@ -31,7 +32,6 @@ from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_threads as programs_threads
-from tests.doctor import programs_threads_s38c as programs_threads_s38c
 from tests.doctor import programs_traced_values as programs_traced_values
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted

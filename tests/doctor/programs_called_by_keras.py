@@ -1,4 +1,4 @@
-"""More programs that do not fail: what Keras calls while it traces, and layers made in loops, after users' threads."""
+"""Programs whose functions Keras calls while it traces, or when a loop is over: as `programs_threads`."""
 # ruff: noqa: B023
 
 from __future__ import annotations
