@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.api.gradient_check import GradientCheck, check
 from pyfunc_debug.api.instruments import Instruments
@@ -32,6 +32,9 @@ from pyfunc_debug.recorder import Recorder
 from pyfunc_debug.records import Call, Finding, Node
 from pyfunc_debug.stops.display import chain, original_of
 from pyfunc_debug.switchboard import board
+
+if TYPE_CHECKING:  # the doctor is loaded when it is asked
+    from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 
 _FEW_CALLS = 200
 """Fewer calls of a body are not worth trying it as graph code: the finding `graduate`."""
@@ -318,15 +321,16 @@ class LiveRecording(Recording):
         Returns:
           What was said, as the finding that the doctor will give; None for any other failure.
         """
-        if self._state != "recording" or self._recorder is None or self._interception is None:
+        if self._state != "recording" or self._recorder is None:
             return None
         if self._explained is error or not isinstance(error, (Exception, KeyboardInterrupt)):
             return None
         self._explained = error
         try:
+            if self._interception is None:  # TensorFlow was not imported, or that failed
+                return self._explain_import(error, quietly)
             from pyfunc_debug.doctor.failures.causes import explain
             from pyfunc_debug.doctor.failures.graphs import endless_traces
-            from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
             from pyfunc_debug.doctor.failures.models import endless_epochs
             from pyfunc_debug.doctor.failures.reading.failed_line import held
 
@@ -344,15 +348,30 @@ class LiveRecording(Recording):
                 if line is not None:
                     self._recorder.notice(Notice.FAILED_LINE, None, None, **line)
                 return None
-            self._recorder.notice(Notice.FAILURE, None, None, **recorded_facts(explanation, error))
-            if not quietly:
-                above = "" if str(error).endswith("\n") else "\n"  # AutoGraph's words end with an empty line
-                print(f"{above}{explanation.text()}", file=sys.stderr, flush=True)
-            self.explained = finding_of(recorded_facts(explanation, error))
-            return self.explained
+            return self._told(explanation, error, quietly)
         except Exception as trouble:  # never in the way of the program's own exception
             self._recorder.trouble("explaining a failure", trouble)
             return None
+
+    def _explain_import(self, error: BaseException, quietly: bool) -> Finding | None:
+        """The same before TensorFlow is there: a file of the program's may have the name of one of its modules."""
+        from pyfunc_debug.doctor.failures.graphs import own_names
+        from pyfunc_debug.doctor.failures.reading.situation import situation
+
+        explanation = own_names.explain(situation(error, lambda file, line: (file, line), lambda *query: []))
+        return self._told(explanation, error, quietly) if explanation is not None else None
+
+    def _told(self, explanation: Explanation, error: BaseException, quietly: bool) -> Finding:
+        """Prints and records why an exception reached the user."""
+        from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
+
+        assert self._recorder is not None
+        self._recorder.notice(Notice.FAILURE, None, None, **recorded_facts(explanation, error))
+        if not quietly:
+            above = "" if str(error).endswith("\n") else "\n"  # AutoGraph's words end with an empty line
+            print(f"{above}{explanation.text()}", file=sys.stderr, flush=True)
+        self.explained = finding_of(recorded_facts(explanation, error))
+        return self.explained
 
     def _at_exit(self) -> None:
         self.stop()

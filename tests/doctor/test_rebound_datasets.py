@@ -46,3 +46,26 @@ def test_a_name_that_is_bound_to_the_dataset_is_kept_by_the_lambda(line, new, mo
 )
 def test_another_generator_is_left_alone(line, monkeypatch):
     assert told(monkeypatch, line) is None
+
+
+def test_a_function_that_loops_over_the_name_keeps_it_by_a_default(monkeypatch):
+    text, fix, _, at = told(
+        monkeypatch,
+        "data = Dataset.range(3)\ndef rows():\n    for one in data.take(2):\n        yield one\n"
+        "data = Dataset.from_generator(rows, t)",
+    )
+    assert text.startswith("rows reads data when it is called, and data is the dataset itself then: each pass")
+    assert fix == "Replace program.py:2 by:\ndef rows(data=data):"
+    assert at == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def rows():\n    for one in other:\n        yield one\ndata = Dataset.from_generator(rows, t)",
+        "def rows(data):\n    for one in data:\n        yield one\ndata = Dataset.from_generator(rows, t)",
+        "def rows():\n    yield from range(data)\nmade = Dataset.from_generator(rows, t)",
+    ],
+)
+def test_a_function_that_loops_over_another_is_left_alone(text, monkeypatch):
+    assert told(monkeypatch, text) is None

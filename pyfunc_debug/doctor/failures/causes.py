@@ -108,6 +108,7 @@ from pyfunc_debug.doctor.failures.graphs import (
     mapped,
     mixed_dtypes,
     none_shape,
+    own_names,
     python_loops,
     python_objects,
     restored_functions,
@@ -182,6 +183,7 @@ from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Situat
 __all__ = ["Edit", "Explanation", "explain", "from_facts"]
 
 CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
+    own_names.explain,
     xla.explain,
     xla.of_op,
     tflite.explain,

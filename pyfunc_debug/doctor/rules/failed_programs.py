@@ -31,6 +31,7 @@ NAMES = (
     "ragged-batch",
     "saved-classes",
     "serialization",
+    "shadowed-module",
     "shared-optimizer",
     "shared-state",
     "structure",

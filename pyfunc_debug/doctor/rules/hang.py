@@ -10,6 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor import code, ended_children, forked_pools, handed, pastes, rebound_datasets
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.unlocked import unlocked
 from pyfunc_debug.program.waiting import FOR_PROCESSES
 from pyfunc_debug.records import Finding
@@ -87,7 +88,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         if rebound is not None and rebound[1]:
             fix, file, line = rebound[1:]
         fix = fix or (
-            forked.fix if forked is not None else _own_session(facts, file, line) or _fix(facts, str(what), pool)
+            forked.fix
+            if forked is not None
+            else _own_session(facts, file, line)
+            or _iterated(facts, file, line, str(what))
+            or _fix(facts, str(what), pool)
         )
         yield Finding(
             "hang", "warning" if ended else "error", node, calls, message.rstrip("."), fix,
@@ -348,6 +353,17 @@ def _own_session(facts: Facts, file: object, line: object) -> str:
     return (
         f"compute in NumPy what {session}.run computes there, or use a session with threads of its own, made once: "
         "Session(graph=..., config=ConfigProto(use_per_session_threads=True))"
+    )
+
+
+def _iterated(facts: Facts, file: Any, line: Any, what: str) -> str:
+    """What to do where the line that waits for TensorFlow loops over a dataset."""
+    loops = [one for one in pastes.around(facts.tree(file), line, ast.For) if one.lineno == line] if line else []
+    if "TensorFlow" not in what or not loops:
+        return ""
+    return (
+        f"loop over {short(ast.unparse(loops[0].iter), 40)} outside of the body: what makes its elements needs threads "
+        "of the pool that these calls hold, or is this body again"
     )
 
 
