@@ -22,6 +22,7 @@ from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias
 from pyfunc_debug.interception.names.private import converted_place, converting
+from pyfunc_debug.program.frames import is_installed
 
 RULE = "output-contract"
 _COUNT = re.compile(r"pyfunc_\d+ returns (\d+) values?, but expects to see (\d+) values?")
@@ -76,6 +77,8 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
         listed = _list(situation, node, count)
         if listed is not None:
             return listed
+        if (first := _first_of_library(situation, node, count, declared)) is not None:
+            return first
     cause = f"{_begin(node)} returned {count} values, but {declared}. Tout needs one dtype for each value."
     guess = returned(node, situation)
     new = None
@@ -92,6 +95,20 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
         new = f"[{', '.join(dtype or known[position] for position, dtype in enumerate(dtypes))}]"
         sure = None not in dtypes
     return _explanation(situation, node, cause, new, sure, names=count)
+
+
+def _first_of_library(situation: Situation, node: Node, count: int, declared: str) -> Explanation | None:
+    """The first of the values of a library's function, as a statistic of SciPy's with its p-value."""
+    call, spot = node.call(), site_spot(node, situation)
+    function = argument(call, 0, "func") if call is not None else None
+    known = isinstance(function, (ast.Name, ast.Attribute)) and node.file is not None and is_installed(node.file)
+    if not known or function is None or spot is None or node.site is None or node.tout[0] == "string":
+        return None
+    own = node.source.text(function)
+    text = f"lambda *given: {alias(spot, 'numpy')}.{node.tout[0]}({own}(*given)[0])"
+    cause = f"{own} gives {count} values, but {declared}. The first of them, as that dtype, is one."
+    edit = edit_of(node.site[0], node.source.replaced({function: text}))
+    return Explanation(RULE, node.site[0], node.site[1], cause, edit, "", "likely") if edit is not None else None
 
 
 def _ends(node: Node) -> bool:
