@@ -1792,6 +1792,23 @@ def a_tuple_where_one_tensor_is_declared():
     list(mapped_eager(split, np.ones(4, np.float32)))
 
 
+@triggers("output-contract", severity="error", says="lambda *given: step(*given)[:2], [x]", pastes=True)
+def the_info_of_an_environment_is_dropped():
+    def step(action):
+        return [np.zeros(2, np.float32), np.float32(1), {"steps": 1}]
+
+    x = tf.constant(1)
+    return tf.py_function(step, [x], [tf.float32, tf.float32])
+
+
+@triggers("output-contract", severity="error", says="lambda action: step(action)[:1]", pastes=True)
+def a_lambda_whose_none_is_dropped():
+    def step(action):
+        return [np.float32(1), None]
+
+    return tf.py_function(lambda action: step(action), [tf.constant(1)], [tf.float32])
+
+
 @triggers("output-contract", severity="error", says=".split(), tf.string)", pastes=True)
 def a_list_of_words_for_one_text():
     def words(line):

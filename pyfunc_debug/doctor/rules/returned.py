@@ -35,6 +35,7 @@ _NUMBERS = {
 """Dtypes that NumPy knows by the same name."""
 _TAKE_LISTS = ("tuple", "list", "stack", "concat", "add_n", "pack_sequence_as", "append", "extend")
 """Functions that take several tensors in a list."""
+_NO_TENSORS = ("dict", "OrderedDict", "defaultdict", "set", "None", "NoneType")
 _PYTHON = {"float": "float32", "int": "int64", "bool": "bool", "str": "string", "bytes": "string"}
 
 
@@ -158,7 +159,8 @@ def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         fix = texts
     else:
         fix = (
-            chosen_results.by_name(facts, kind.node, kind.count or 0, len(declared))
+            _without_objects(facts, kind)
+            or chosen_results.by_name(facts, kind.node, kind.count or 0, len(declared))
             or _first_kept(facts, kind)
             or _unpacked(facts, kind)
             or _in_words(facts, kind)
@@ -170,6 +172,23 @@ def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         f"TensorFlow kept {kept} and silently dropped the others{_of(facts, kinds)}",
         fix, (f"first in call #{kind.first}: {facts.outputs(kind.first)}",),
     )  # fmt: skip
+
+
+def _without_objects(facts: Facts, kind: _Kind) -> str:
+    """The body in a lambda that leaves out what no dtype holds, as an environment's `info` is; "" elsewhere."""
+    found, declared = pastes.call_of(facts, kind.node), kind.declared or []
+    inside = kind.shown.partition(": ")[2].split(", ")[len(declared) :]
+    if found is None or not any(one in _NO_TENSORS for one in inside):
+        return ""
+    file, call = found
+    func, own = pastes.argument(call, 0, "func"), pastes.source(facts, file)
+    if isinstance(func, ast.Lambda) and isinstance(func.body, ast.Call):
+        new: dict[ast.expr, str] = {func.body: f"{own.text(func.body)}[:{len(declared)}]"}
+    elif isinstance(func, (ast.Name, ast.Attribute)):
+        new = {func: f"lambda *given: {own.text(func)}(*given)[:{len(declared)}]"}
+    else:
+        return ""
+    return pastes.written(pastes.replaced(facts, file, new))
 
 
 def _in_words(facts: Facts, kind: _Kind) -> str:

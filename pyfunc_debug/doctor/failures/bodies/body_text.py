@@ -83,6 +83,7 @@ def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
         file_wanted and (situation.kind in _OF_THE_MACHINE or not _NAMED_FILE.search(situation.message))
     ):
         return None
+    takes_bytes = "expected bytes" in situation.message  # `Example.ParseFromString(record)`
     hashed = "unhashable" in situation.message  # by a part of it, too: `set(tuple(words[:2]))`
     pieces: dict[ast.expr, str] = {}
     header = wrapping.value_of(statement) if hasattr(statement, "body") else None
@@ -101,7 +102,7 @@ def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
             inside = [*one.args, *(given.value for given in one.keywords)]
         for part in [one] if hashed else inside:
             if isinstance(part, ast.Name) and _is_tensor(part, spot) and (_is_text(spot, part.id) or not file_wanted):
-                pieces[part] = value_of(spot, part.id)
+                pieces[part] = f"{part.id}.numpy()" if takes_bytes else value_of(spot, part.id)
     return of_a_tensor(spot, pieces, "this line takes Python's own values. `.numpy()` gives its value, bytes for text.")
 
 

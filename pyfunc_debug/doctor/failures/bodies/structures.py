@@ -311,7 +311,35 @@ def _returned(situation: Situation) -> Explanation | None:
         "bool",
     ):
         return None
-    return _flattened(node, situation, call, spot, name, returned.parts if returned is not None else ())
+    return _among_more(node, situation, call, spot, name) or _flattened(
+        node, situation, call, spot, name, returned.parts if returned is not None else ()
+    )
+
+
+def _among_more(node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
+    """An object that stands behind the values that Tout has, as `info` of an environment's step does."""
+    rows = situation.rows("SELECT shown, count FROM returned WHERE node = ? ORDER BY id DESC", (node.id,))
+    shown, count = rows[0] if rows else ("", None)
+    wanted, function = len(node.tout), argument(call, 0, "func")
+    if count is None or not wanted or function is None:
+        return None
+    inside = shown.partition(": ")[2].split(", ")
+    if count <= wanted:
+        return None
+    if kind not in inside[wanted:] or kind in inside[:wanted]:
+        return None
+    called = spot.source.text(function)
+    called = f"({called})" if isinstance(function, ast.Lambda) else called
+    kept = f"{called}(*given)[:{wanted}]"
+    if node.kind != "py_function" and "string" not in node.tout:  # nothing is converted to Tout
+        kinds = ", ".join(f'"{one}"' for one in node.tout)
+        np = alias(spot, "numpy")
+        kept = f"[{np}.asarray(one, kind) for one, kind in zip({called}(*given), [{kinds}])]"
+    cause = (
+        f"{_begin(node)} returned a {shown}, and Tout declares {wanted} ({', '.join(node.tout[:3])}). No dtype holds "
+        f"a {kind}. Here the first {wanted} are kept."
+    )
+    return _edited(spot, call, {function: f"lambda *given: {kept}"}, cause)
 
 
 def _of_frames(situation: Situation) -> NotConverted | None:

@@ -28,7 +28,7 @@ _NEAR = 8
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a dataset inside of a dataset was taken for a tensor."""
-    if situation.body or situation.kind not in ("ValueError", "TypeError", "AttributeError"):
+    if situation.kind not in ("ValueError", "TypeError", "AttributeError"):
         return None
     if not _SAID.search(situation.message):
         return None

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.datasets import has_datasets
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
 
@@ -22,6 +22,8 @@ _RESULT = re.compile(r"`?map_func`? (?:argument )?must return a `Dataset` object
 _AS_DATASET = re.compile(
     r"'(?:dict|tuple)' object has no attribute '(?:batch|take|skip|padded_batch)'|\(\) takes 1 positional argument but"
 )
+_REFUSE = ("flat_map_op.py", "interleave_op.py")
+_NO_TEXT = "'Tensor' object has no attribute '_name'"
 _OF_EACH = {"batch", "padded_batch", "take", "skip", "prefetch", "int", "len"}
 """What can be asked of each part of a window alone."""
 
@@ -29,7 +31,8 @@ _OF_EACH = {"batch", "padded_batch", "take", "skip", "prefetch", "int", "len"}
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if what a function of flat_map was given or returned is why the program failed."""
     result, asked = _RESULT.search(situation.message), _AS_DATASET.search(situation.message)
-    if situation.body or not (result or asked):
+    unnamed = result is None and _is_refused(situation)
+    if situation.body or not (result or asked or unnamed):
         return None
     for spot in reversed(situation.spots):
         statement = spot.source.statement(spot.line)
@@ -39,10 +42,16 @@ def explain(situation: Situation) -> Explanation | None:
             function = _function(found[0].args[0], spot.source)
             if function is None:
                 return None
-            if result:
-                return _returned(spot, found[0], function, result[1], spec)
+            if result or unnamed:
+                return _returned(spot, found[0], function, result[1] if result else "SymbolicTensor", spec)
             return _of_parts(spot, found[0], function, spec) if _has_datasets(spec) else None
     return None
+
+
+def _is_refused(situation: Situation) -> bool:
+    """Whether TensorFlow failed on the words of its refusal: a spec of a tensor in a graph that is done has no text."""
+    files = (one.f_code.co_filename for one in frames(situation.inner.__traceback__))
+    return _NO_TEXT in situation.message and any(one.endswith(_REFUSE) for one in files)
 
 
 def _is_flat(call: ast.Call) -> bool:

@@ -9,11 +9,12 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, value_of
+from pyfunc_debug.doctor.failures.graphs.known_sizes import as_python_range
+from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, in_place, value_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import dtype_of, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import described, dtype_of, is_symbolic, lookup, shape_of
 
 _SAID = "Tensor is unhashable"
 _BY_KEY = {"get", "pop", "setdefault", "add", "discard", "remove"}
@@ -28,6 +29,8 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or situation.body or not situation.message.startswith(_SAID):
         return None
     source, around = spot.source, spot.function or spot.source.tree
+    if (traced := _traced(spot, around)) is not None:
+        return traced
     keys = [one for one in _keys(around, spot) if _one_value(spot.value(one.id))]
     statement = source.statement(spot.line)
     here = {part for part in ast.walk(statement) if isinstance(part, ast.Name)} if statement is not None else set()
@@ -48,6 +51,30 @@ def explain(situation: Situation) -> Explanation | None:
         f"gives its value{text}."
     )
     return Explanation(RULE, spot.file, spot.line, cause, edit)
+
+
+def _traced(spot: Spot, around: ast.AST) -> Explanation | None:
+    """A key that has no value yet: the number of a loop in the graph, which Python can count where its end is known."""
+    statement = spot.source.statement(spot.line)
+    here = {*ast.walk(statement)} if statement is not None else set()
+    found = [
+        one.slice for one in ast.walk(around)
+        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and one in here
+        and isinstance(one.slice, ast.Name) and is_symbolic(spot.value(one.slice.id))
+        and dotted(one.value) and isinstance(lookup(one.value, spot), dict)
+    ]  # fmt: skip
+    if not found:
+        return None
+    name = found[0].id
+    loops = (one for one in spot.source.around(found[0]) if isinstance(one, ast.For) and dotted(one.target) == name)
+    loop = next(loops, None)
+    counted = as_python_range(spot, loop.iter) if loop is not None else None
+    cause = f"a tensor cannot be a key of a dict, and {name} is one ({described(spot.value(name))}), without "
+    cause += "a value while the graph is built."
+    if loop is None or counted is None:
+        return Explanation(RULE, spot.file, spot.line, cause, None, "A TensorArray takes a tensor for a place.")
+    edit = in_place(spot, {loop.iter: counted})
+    return Explanation(RULE, spot.file, spot.line, f"{cause} Python's range counts in whole numbers.", edit)
 
 
 def _keys(around: ast.AST, spot: Spot) -> Iterator[ast.Name]:

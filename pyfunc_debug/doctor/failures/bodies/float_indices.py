@@ -1,0 +1,75 @@
+"""A whole number that came as a float, as `tf.round` and a float Tout give it, taken for an index."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, in_place
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.reading.evaluation import computed
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.symbols import alias, described, lookup
+
+_SAID = re.compile(
+    r"only integers, slices|arrays used as indices must be of integer|indices must be integers or slices, not"
+    r"|has no attribute '__index__'|object cannot be interpreted as an integer"
+)
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if an index in the failing line is a float that is whole."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None and _SAID.search(situation.message) else None
+    if spot is None or statement is None or situation.kind not in ("IndexError", "TypeError", "AttributeError"):
+        return None
+    pieces: dict[ast.expr, str] = {}
+    told = ""
+    for one in ast.walk(statement):
+        if not isinstance(one, ast.Subscript) or not _takes_places(lookup(one.value, spot)):
+            continue
+        for part in one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]:
+            value = _value(part, spot)
+            text = _as_index(part, value, spot) if value is not None else None
+            if text is not None:
+                pieces[part] = text
+                what = described(value) if hasattr(value, "dtype") else "float"
+                told = told or f"an index is a whole number, and `{spot.source.text(part)}` is {what}."
+    edit = in_place(spot, pieces)
+    return Explanation(RULE, spot.file, spot.line, told, edit) if edit is not None else None
+
+
+def _takes_places(value: Any) -> bool:
+    """Whether it is an array, a list or a tuple."""
+    return type(value) in (list, tuple) or (type(value).__module__, type(value).__name__) == ("numpy", "ndarray")
+
+
+def _value(node: ast.expr, spot: Spot) -> Any:
+    """What an index is; None where it is not known, as a slice is not."""
+    if isinstance(node, (ast.Slice, ast.Constant)):
+        return None
+    asked = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy"
+    owner = (
+        lookup(node.func.value, spot) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    )
+    if asked and type(owner).__name__ == "EagerTensor":
+        return owner
+    return lookup(node, spot) if dotted(node) else computed(node, spot)
+
+
+def _as_index(node: ast.expr, value: Any, spot: Spot) -> str | None:
+    """An index of whole floats as whole numbers; None for any other."""
+    import numpy
+
+    eager = type(value).__name__ == "EagerTensor"
+    if not (eager or type(value) is float or type(value).__module__ == "numpy"):
+        return None
+    array = numpy.asarray(value)
+    if array.dtype.kind != "f" or not numpy.isfinite(array).all() or (array != numpy.trunc(array)).any():
+        return None
+    text = spot.source.text(node)
+    if not array.ndim:
+        return f"int({text})"
+    return f"{alias(spot, 'numpy')}.asarray({text}).astype(int)"
