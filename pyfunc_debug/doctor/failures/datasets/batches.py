@@ -9,7 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import datasets, shapes
-from pyfunc_debug.doctor.failures.reading.nodes import Node, site_spot, tail, user_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import Node, site_spot, tail, user_generators, user_nodes
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, read
@@ -136,13 +136,28 @@ def _of_generator(situation: Situation) -> Explanation | None:
             yields = [one.value for one in ast.walk(source.tree) if isinstance(one, ast.Yield)]
             structured = shapes_known and any(isinstance(one, (ast.Dict, ast.Tuple)) for one in yields)
             # Elements of several parts: without padded_shapes each is padded in the sizes that its spec leaves open.
-            given = [*map(source.text, batch[0].args), *([] if structured else [f"padded_shapes={written(shape)}"])]
+            padded = _of_parts(types[0].value if types else None, shape, situation)
+            if padded is None and not structured:
+                advice = "Use padded_batch, with padded_shapes for each part."
+                return Explanation(RULE, file, batch[0].lineno, cause, None, advice)
+            given = [*map(source.text, batch[0].args), *([] if structured else [f"padded_shapes={padded}"])]
             given += [f"{one.arg}={source.text(one.value)}" for one in batch[0].keywords]
             placed = source.replaced({batch[0]: f"{source.text(batch[0].func.value)}.padded_batch({', '.join(given)})"})
         if placed is not None:
             edit = Edit(file, placed[0], placed[1], (placed[2],))
             return Explanation(RULE, file, edit.first, cause, edit, "", "likely")
     return None
+
+
+def _of_parts(types: ast.expr | None, shape: Shape, situation: Situation) -> str | None:
+    """The padded_shapes of a generator's elements; None where those of their parts are not known."""
+    if not isinstance(types, (ast.Tuple, ast.List)):
+        return written(shape)
+    made = user_generators(situation)
+    seen = shapes.recorded(situation.rows, made[0].id)[0] if len(made) == 1 else {}
+    parts = [seen.get(place) for place in range(len(types.elts))]
+    known = [written(one) for one in parts if one is not None]
+    return f"({', '.join(known)}{',' * (len(known) == 1)})" if len(known) == len(parts) and parts else None
 
 
 def _without_rank(node: Node, spot: Spot, call: ast.Call, seen: dict[int, Shape]) -> Explanation | None:

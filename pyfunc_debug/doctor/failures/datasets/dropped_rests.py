@@ -37,10 +37,11 @@ def explain(situation: Situation) -> Explanation | None:
         call = found[0]
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         what = "window" if method == "window" else "batch of these"
-        cause = (
-            f"the last {what} has {rest} elements, the others {whole}, and a batch stacks one length only. "
-            "drop_remainder leaves out what is shorter."
-        )
+        size = evaluation.computed(given, spot) if (given := argument(call, 0, "size")) and spot is not None else whole
+        cause = f"the last {what} has {rest} elements, the others {whole}, and a batch stacks one length only. "
+        if method == "window" and size != whole:  # what was made of each differs
+            cause = f"the last windows are shorter: what is made of one has length {rest}, of the others {whole}. "
+        cause += "drop_remainder leaves out what is shorter."
         first, last = call.lineno, call.end_lineno or call.lineno
         given = next((one.value for one in call.keywords if one.arg == "drop_remainder"), None)
         if given is None and len(call.args) > _LAST[method]:
