@@ -1,0 +1,67 @@
+"""Bytes that are read as another dtype than they were written with: there are twice as many values, or a quarter."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
+
+RULE = "structure"
+_SAID = re.compile(
+    r"cannot reshape array of size (\d+) into shape \(?([\d, ]+)\)?"
+    r"|reshape is a tensor with (\d+) values, but the requested shape has (\d+)"
+)
+_READERS = ("decode_raw", "frombuffer", "fromstring")
+_SIZES = {
+    "uint8": 1, "int8": 1, "float16": 2, "int16": 2, "uint16": 2, "float32": 4, "int32": 4, "float64": 8, "int64": 8,
+}  # fmt: skip
+_FLOATS, _WHOLE = {2: "float16", 4: "float32", 8: "float64"}, {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if all bytes make the values that the shape asks for, as another dtype."""
+    found = _SAID.search(situation.message)
+    if found is None:
+        return None
+    have, wanted = int(found[1] or found[3]), math.prod(int(one) for one in re.findall(r"\d+", found[2] or found[4]))
+    for file, source in situation.sources():
+        spot = next((one for one in reversed(situation.spots) if one.file == file), situation.last)
+        around: ast.AST = source.tree
+        if situation.body and spot is not None and spot.function is not None:
+            around = spot.function
+        read = [one for one in calls(around) if dotted(one.func).rpartition(".")[2] in _READERS]
+        if len(read) == 1 and spot is not None and wanted:
+            return _explanation(read[0], source, spot, file, (have, wanted))
+    return None
+
+
+def _explanation(call: ast.Call, source: Source, spot: Spot, file: str, sizes: tuple[int, int]) -> Explanation | None:
+    have, wanted = sizes
+    dtype = argument(call, 1, "out_type" if dotted(call.func).endswith("decode_raw") else "dtype")
+    text = dtype.value if isinstance(dtype, ast.Constant) else dotted(dtype)
+    name = str(text).rpartition(".")[2] if dtype is not None else "float64"
+    size, rest = divmod(have * _SIZES.get(name, 0), wanted)
+    floats = "float" in name
+    kind = (_FLOATS if floats and size > 1 else _WHOLE).get(size)
+    if name in ("uint8", "int8"):
+        kind = _FLOATS.get(size)
+    if rest or kind is None or kind == name:
+        return None
+    cause = (
+        f"{have} values of {name} are {have * _SIZES[name]} bytes, and {wanted} are asked for: of {size} byte"
+        f"{'s' * (size > 1)} each, as {kind} has. So they were written, if the shape is right."
+    )
+    np, tensors = alias(spot, "numpy"), dotted(call.func).endswith("decode_raw")
+    module = alias(spot, "tensorflow") if tensors else np
+    pieces: dict[ast.expr, str] = {dtype: f"{module}.{kind}"} if dtype is not None else {}
+    new = source.text_with(call, pieces) if pieces else source.with_argument(call, f"{module}.{kind}")
+    if floats:  # what follows may count on it
+        new = f"{module}.cast({new}, {module}.{name})" if tensors else f"{new}.astype({np}.{name})"
+    edit = edit_of(file, source.replaced({call: new}))
+    return Explanation(RULE, file, call.lineno, cause, edit, "", "likely") if edit is not None else None
