@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyfunc_debug.doctor.failures.bodies import (
+    arrays_for_numbers,
     body_values,
     datasets_given,
     decorators,
@@ -26,6 +27,7 @@ from pyfunc_debug.doctor.failures.bodies import (
     read_only,
     record_features,
     results,
+    row_positions,
     structures,
     unbound_names,
     unknown_shape,
@@ -150,6 +152,7 @@ from pyfunc_debug.doctor.failures.models import (
     layers_in_call,
     library_metrics,
     loaded_models,
+    logged_names,
     loss_arguments,
     loss_closures,
     loss_loops,
@@ -162,6 +165,7 @@ from pyfunc_debug.doctor.failures.models import (
     older_api,
     older_imports,
     older_methods,
+    other_kinds,
     output_labels,
     predictions,
     python_metrics,
@@ -299,6 +303,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     read_bytes.explain,
     body_values.explain,
     near_keys.explain,
+    row_positions.explain,
     label_indices.explain,
     record_features.explain,
     float_indices.explain,
@@ -367,9 +372,13 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     output_labels.explain,
     eager_sessions.explain,
     monitored.explain,
+    logged_names.explain,
+    other_kinds.of_callback,
+    other_kinds.of_step,
     saved_folders.explain,
     saved_names.explain,
     shared_optimizers.explain,
+    arrays_for_numbers.explain,
     item_writes.added,
     landed.at_last,
 )

@@ -12,7 +12,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, extends_keras, lookup
 from pyfunc_debug.doctor.failures.reading.tables import is_frame, of_values, valued
 
 RULE = "mixed-dtypes"
@@ -33,14 +33,21 @@ def explain(situation: Situation) -> Explanation | None:
     for call in calls(statement):
         for one in (*call.args, *(keyword.value for keyword in call.keywords)):
             for part in one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one]:
-                found = _explained(part, spot)
+                own = extends_keras(kind) if isinstance(kind := lookup(call.func, spot), type) else False
+                found = _explained(part, spot, own)
                 if found is not None:
                     return found
     return None
 
 
-def _explained(part: ast.expr, spot: Spot) -> Explanation | None:
-    """What to say of one argument."""
+def _explained(part: ast.expr, spot: Spot, own: bool) -> Explanation | None:
+    """What to say of one argument.
+
+    Args:
+      part: The argument.
+      spot: The failing frame.
+      own: Whether a class of the user's gets it, which asks the table for its columns by their names.
+    """
     if isinstance(part, ast.Call) and dotted(part.func) == "dict" and len(part.args) == 1:
         return _gaps(part.args[0], spot)
     array, table = _array(part, spot), _table(part, spot)
@@ -87,7 +94,7 @@ def _explained(part: ast.expr, spot: Spot) -> Explanation | None:
         pd = alias(spot, "pandas")
         pd = "pd" if pd == "pandas" and spot.value("pandas") is None else pd
         names = [name for name, *_ in columns]
-        if _FIXED.search("\n".join(source.code)):
+        if own or _FIXED.search("\n".join(source.code)):
             listed = "{" + ", ".join(f'"{name}": {pd}.factorize({value}["{name}"])[0]' for name in names) + "}"
             value = f"{value}.assign(**{listed})"
             rest = " factorize gives each text a number."

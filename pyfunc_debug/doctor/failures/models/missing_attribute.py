@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, root_is
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, of_keras, root_is
 
 RULE = "missing-attribute"
 _LIBRARIES = ("tensorflow", "keras", "tf_keras")
@@ -104,6 +104,11 @@ def _not_run(situation: Situation, owner: object, name: str, made: _Made) -> Exp
             return None
         cause += "Keras runs build when the layer itself is called, not its method `call`."
         return Explanation(RULE, spot.file, spot.line, cause.strip(), edit)
+    if method == "on_epoch_end" and of_keras(type(owner), "PyDataset"):
+        cause += "Keras runs it at the end of an epoch, and asks for the first batch before."
+        edit = _in_init(made)
+        advice = "" if edit else "Call it in __init__, too."
+        return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
     outer, called = _name_of(situation, owner)
     if outer is None:
         return None
@@ -119,6 +124,17 @@ def _not_run(situation: Situation, owner: object, name: str, made: _Made) -> Exp
         return None
     line = f"{indent_of(outer.source.lines[first - 1])}{called}.{method}()"
     return Explanation(RULE, spot.file, spot.line, cause.strip(), Edit(outer.file, first, first - 1, (line,)))
+
+
+def _in_init(made: _Made) -> Edit | None:
+    """The call of a method at the end of `__init__`."""
+    holder = made.source.parent(made.method)
+    for one in holder.body if isinstance(holder, ast.ClassDef) else ():
+        if isinstance(one, ast.FunctionDef) and one.name == "__init__" and len(parameters(made.method)) == 0:
+            last = one.body[-1]
+            line, blanks = (last.end_lineno or last.lineno) + 1, indent_of(made.source.lines[last.lineno - 1])
+            return Edit(made.file, line, line - 1, (f"{blanks}{one.args.args[0].arg}.{made.method.name}()",))
+    return None
 
 
 def _block_line(spot: Spot, statement: ast.stmt | None) -> int | None:

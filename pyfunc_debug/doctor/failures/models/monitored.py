@@ -14,7 +14,10 @@ from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 
 RULE = "unknown-metric"
 _SAID = re.compile(r"^(\w+) callback received monitor=(\S+), but Keras isn't able to automatically determine")
-_ALIKE = {"acc": "accuracy", "accuracy": "acc"}
+_ALIKE = {
+    "acc": "accuracy", "accuracy": "acc", "lr": "learning_rate", "mse": "mean_squared_error",
+    "mean_squared_error": "mse", "mae": "mean_absolute_error", "mean_absolute_error": "mae",
+}  # fmt: skip
 _PLACES = {"ModelCheckpoint": 1}
 """Where `monitor` stands, if not first."""
 _SMALLER = re.compile(r"loss|err|mse|mae|mape|deviation|distance|divergence")
@@ -45,7 +48,7 @@ def explain(situation: Situation) -> Explanation | None:
                 RULE, spot.file, made[0].lineno, cause, edit, "" if edit else f'Give it mode="{better}".', "likely"
             )
         cause = f"{kind} watches {monitor}, and fit has {short(', '.join(logs), 60)}."
-        new = _instead(monitor, logs)
+        new = instead(monitor, logs)
         if monitor.startswith("val_") and not any(one.startswith("val_") for one in logs):
             cause += f" Numbers that begin with val_ are those of validation_data: {text(fit.func)} got none."
         if new is None or place is None:
@@ -70,12 +73,18 @@ def _names(node: ast.expr | None, monitor: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == monitor
 
 
-def _instead(monitor: str, logs: list[str]) -> str | None:
+def instead(monitor: str, logs: list[str]) -> str | None:
     """The name that was meant: of the same metric, of validation or not."""
     before, name = ("val_", monitor[4:]) if monitor.startswith("val_") else ("", monitor)
     same = [name, _ALIKE.get(name, name)]
     wanted = [f"{before}{one}" for one in same] + ([] if any(one.startswith("val_") for one in logs) else same)
-    return next((one for one in wanted if one in logs), None)
+    found = next((one for one in wanted if one in logs), None)
+    if found is not None:
+        return found
+    numbered = [one for one in logs if re.sub(r"_\d+$", "", one).lower() in (monitor.lower(), f"{before}{same[1]}")]
+    if not numbered and name in ("acc", "accuracy"):
+        numbered = [one for one in logs if re.fullmatch(rf"{before}(?!val_)\w*_accuracy", one)]
+    return numbered[0] if len(numbered) == 1 else None
 
 
 def _advice(monitor: str, logs: list[str]) -> str:
