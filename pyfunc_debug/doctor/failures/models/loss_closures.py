@@ -8,11 +8,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.doctor.failures.models import keras_calls
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras, is_symbolic, keras_name
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, parameters
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras, is_symbolic, keras_name, lookup
 
 RULE = "symbolic-value"
 _SAID = re.compile(r"KerasTensor|Failed to convert elements of \(None")
@@ -38,6 +39,8 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     if wrapping.entry(situation)[1] != "Keras":
         return _returned(situation, spot)
+    if isinstance(function, ast.FunctionDef) and (read := _attributes(spot, function)):
+        return _of_object(situation, spot, function, read)
     if not isinstance(function, ast.FunctionDef) or situation.spots[wrapping.entry(situation)[0]] is not spot:
         return None
     given = parameters(function)
@@ -77,6 +80,65 @@ def _told(
         return Explanation(RULE, spot.file, line, cause, edit)
     advice = f"Compute the loss in the model's compute_loss(x, y, y_pred, ...): it has the inputs x of {'it' * one}"
     return Explanation(RULE, spot.file, line, cause, None, f"{advice.rstrip(' of')}, too.")
+
+
+def _attributes(spot: Spot, function: ast.FunctionDef) -> list[ast.Attribute]:
+    """`self.mu` in a function, where the object keeps a tensor of the model by that name."""
+    found = [one for one in ast.walk(function) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load)]
+    return [one for one in found if is_keras(lookup(one, spot))]
+
+
+def _of_object(
+    situation: Situation, spot: Spot, function: ast.FunctionDef, parts: list[ast.Attribute]
+) -> Explanation | None:
+    """A loss, a metric or what one of them calls, that reads such attributes."""
+    outermost = situation.spots[wrapping.entry(situation)[0]].function
+    given = [dotted(one).rpartition(".")[2] for one in keras_calls.given(spot)]
+    if not isinstance(outermost, ast.FunctionDef) or outermost.name not in given:
+        return None
+    kept = list(dict.fromkeys(spot.source.text(one) for one in parts))
+    one = len(kept) == 1
+    cause = (
+        f"{function.name} reads {' and '.join(kept)}, which describe{'s' * one} the model and "
+        f"{'has' if one else 'have'} no value: Keras gives it {' and '.join(parameters(function)[:2])} only."
+    )
+    edit = _edit_object(situation, spot, function, parts, kept)
+    advice = "" if edit is not None else "Compute it in a layer that has them, with self.add_loss(...)."
+    if edit is not None:
+        cause += f" Below, compute_loss computes {'it' if one else 'them'} for each batch, before the loss."
+    return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _edit_object(
+    situation: Situation, spot: Spot, function: ast.FunctionDef, parts: list[ast.Attribute], kept: list[str]
+) -> Edit | None:
+    """The function with what the list `now` holds, and the lines above the one `compile` that fill it."""
+    source = spot.source
+    models = [
+        one.func.value for one in calls(source.tree)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "compile"
+        and any(kind.__name__ == "Functional" for kind in type(lookup(one.func.value, spot)).__mro__)
+    ]  # fmt: skip
+    statement = source.statement(models[0].lineno) if len(models) == 1 else None
+    if statement is None or "now" in names(source.tree):
+        return None
+    scopes = [_scope(source, one) for one in (function, statement)]
+    first, last = min(one.lineno for one in parts), statement.end_lineno or statement.lineno
+    if scopes[0] is None or scopes[0] is not scopes[1] or not 0 < statement.lineno - first <= _FARTHEST:
+        return None
+    pieces: dict[ast.expr, str] = {one: f"now[{kept.index(source.text(one))}]" for one in parts}
+    lines = source.spliced(pieces, first, last)
+    if len(lines) != last - first + 1:
+        return None
+    at = statement.lineno - first
+    return Edit(
+        spot.file, first, last, (*lines[:at], *_held(spot, statement, kept, source.text(models[0])), *lines[at:])
+    )
+
+
+def _scope(source: Source, node: ast.AST) -> ast.AST | None:
+    """The function that a definition or a statement stands in; None for the file."""
+    return next((one for one in source.around(node) if one is not node and isinstance(one, ast.FunctionDef)), None)
 
 
 def _returned(situation: Situation, spot: Spot) -> Explanation | None:
