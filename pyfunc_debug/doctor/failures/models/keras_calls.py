@@ -122,12 +122,13 @@ def cuts_a_loss(situation: Situation, statement: ast.stmt, edit: Edit | None, pa
     """Whether a paste gives a loss Python's numbers of what the model computes, where no slopes are measured.
 
     That is done for one result of a call that takes the values of a batch: OpenCV takes one image, and `r, p = f(x)`
-    are two results.
+    are two results. What a loss returns of a body has no shape, which Keras asks for.
     """
     text = "\n".join(edit.lines) if edit is not None else ""
     if ("py_function(" not in text and "numpy_function(" not in text) or not is_loss(situation):
         return False
-    if "cv2." in text and loses_gradient(situation):
+    shaped = "ensure_shape(" in text or "reshape(" in text
+    if ("cv2." in text or (isinstance(statement, ast.Return) and not shaped)) and loses_gradient(situation):
         return True
     several = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Tuple, ast.List))
     return several and any(of_weights(one) for one in parts.values())
