@@ -1,0 +1,60 @@
+"""A `tf.custom_gradient` that does not return its function of gradients, but the result alone, or what that gives."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
+from pyfunc_debug.doctor.failures.reading.source import dotted, read
+
+RULE = "structure"
+_DECORATORS = ("_eager_mode_decorator", "_graph_mode_decorator")
+_KINDS = ("TypeError", "ValueError", "OperatorNotAllowedInGraphError", "InvalidArgumentError", "AttributeError")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if TensorFlow failed on what a function under `tf.custom_gradient` returned."""
+    called = _called(situation) if not situation.body and situation.kind in _KINDS else None
+    file, first = getattr(called, "co_filename", ""), getattr(called, "co_firstlineno", 0)
+    known = dict(situation.sources())
+    if called is None or file not in known:
+        return None
+    source = read(file)
+    made = [
+        one for one in ast.walk(source.tree)
+        if isinstance(one, ast.FunctionDef) and first in (one.lineno, *(each.lineno for each in one.decorator_list))
+    ]  # fmt: skip
+    grads = [one.name for one in made[0].body if isinstance(one, ast.FunctionDef)] if len(made) == 1 else []
+    values = [one.value for one in own_nodes(made[0]) if isinstance(one, ast.Return)] if len(grads) == 1 else []
+    value = values[0] if len(values) == 1 else None
+    if value is None:
+        return None
+    last = value.elts[-1] if isinstance(value, ast.Tuple) and value.elts else None
+    if last is not None and dotted(last) == grads[0]:
+        return None
+    asked = isinstance(last, ast.Call) and dotted(last.func) == grads[0]
+    name = made[0].name
+    if asked and last is not None:
+        cause = f"{name} calls {grads[0]}: TensorFlow does that, in the backward pass, and takes the function itself."
+        edit = edit_of(file, source.replaced({last: grads[0]}))
+    else:
+        text = source.text(value)
+        cause = (
+            f"{name} is under tf.custom_gradient, which takes the result and {grads[0]}: {grads[0]} is not returned."
+        )
+        bare = isinstance(value, ast.Tuple) and not text.startswith("(")
+        edit = edit_of(file, source.replaced({value: f"{f'({text})' if bare else text}, {grads[0]}"}, bare=True))
+    return Explanation(RULE, file, value.lineno, cause, edit) if edit is not None else None
+
+
+def _called(situation: Situation) -> Any:
+    """The code of the function under custom_gradient that TensorFlow had called, or was calling, when it failed."""
+    every = frames(situation.inner.__traceback__)
+    found = [one for one in every if one.f_code.co_name in _DECORATORS]
+    function: Any = found[-1].f_locals.get("f") if found else None
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return getattr(function, "__code__", None)
