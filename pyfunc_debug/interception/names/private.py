@@ -38,6 +38,8 @@ MAP_IN_GRAPH = "_pfor_impl"
 """In parallel_for.control_flow_ops: what vectorized_map and jacobian do in a graph."""
 CUSTOM_GRADIENT = "_graph_mode_decorator"
 """In custom_gradient.py: calls, in a graph, a function that has a gradient of its own."""
+CUSTOM_GRADIENTS = (CUSTOM_GRADIENT, "_eager_mode_decorator")
+"""The same in a graph and without one."""
 FREEZE = "convert_variables_to_constants_from_session_graph"
 """In convert_to_constants: what tf.compat.v1.graph_util.convert_variables_to_constants calls."""
 REGISTER_DATASET = "_register_dataset"

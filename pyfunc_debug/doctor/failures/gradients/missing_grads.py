@@ -9,9 +9,9 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, read
+from pyfunc_debug.interception.names.private import CUSTOM_GRADIENTS
 
 RULE = "structure"
-_DECORATORS = ("_eager_mode_decorator", "_graph_mode_decorator")
 _KINDS = ("TypeError", "ValueError", "OperatorNotAllowedInGraphError", "InvalidArgumentError", "AttributeError")
 
 
@@ -53,7 +53,7 @@ def explain(situation: Situation) -> Explanation | None:
 def _called(situation: Situation) -> Any:
     """The code of the function under custom_gradient that TensorFlow had called, or was calling, when it failed."""
     every = frames(situation.inner.__traceback__)
-    found = [one for one in every if one.f_code.co_name in _DECORATORS]
+    found = [one for one in every if one.f_code.co_name in CUSTOM_GRADIENTS]
     function: Any = found[-1].f_locals.get("f") if found else None
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
