@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TypeVar
 
@@ -94,6 +94,27 @@ def beginning(function: Definition) -> int | None:
     doc = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
     statement = function.body[1] if doc and len(function.body) > 1 else first
     return None if statement.lineno == function.lineno else statement.lineno
+
+
+def with_default(
+    file: str, lines: Sequence[str], function: ast.FunctionDef | ast.AsyncFunctionDef, added: str
+) -> Edit | None:
+    """The `def` line with one more parameter and its default; None where it is written over several lines.
+
+    Args:
+      file: The file.
+      lines: Its lines.
+      function: The function.
+      added: The parameter, `x=x`.
+    """
+    header = lines[function.lineno - 1].rstrip()
+    if f"{function.name}():" in header:
+        header = header.replace("()", f"({added})", 1)
+    elif header.endswith("):"):
+        header = f"{header.removesuffix('):')}, {added}):"
+    else:
+        return None
+    return Edit(file, function.lineno, function.lineno, (header,))
 
 
 def returns(function: Definition) -> list[ast.expr]:

@@ -6,7 +6,6 @@ import ast
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 
 
@@ -63,13 +62,8 @@ def _of_function(
         and (one.end_lineno or one.lineno) < function.lineno
         for one in ast.walk(own.tree)
     )  # fmt: skip
-    header = own.lines[function.lineno - 1].rstrip()
-    fix = ""
-    if before and header.endswith("):"):
-        comma = ", " if code.parameters(function) else ""
-        fix = pastes.written(
-            Edit(file, function.lineno, function.lineno, (f"{header.removesuffix('):')}{comma}{name}={name}):",))
-        )
-    elif not before:
+    if before:
+        fix = pastes.written(pastes.with_default(file, own.lines, function, f"{name}={name}"))
+    else:
         fix = f"call what line {call.lineno} makes by another name than {name}, there and below"
     return _said(called, name), fix, file, function.lineno if before else call.lineno

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyfunc_debug.doctor.failures.pastes.explanation import is_instruction
 from pyfunc_debug.places import source_line
@@ -109,3 +109,8 @@ def listed(what: Sequence[object]) -> str:
 def times(count: int) -> str:
     """`once`, `3 times`."""
     return "once" if count == 1 else f"{count:,} times"
+
+
+def held_names(names: Iterable[tuple[str, str]]) -> str:
+    """`x is 3, path is 'a.png'`: what the names of a line held."""
+    return ", ".join(f"{name} is {what}" for name, what in names)

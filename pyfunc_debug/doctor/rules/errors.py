@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.text import held_names
 from pyfunc_debug.program.frames import is_installed, is_tensorflow
 from pyfunc_debug.records import FROM_GENERATOR, Finding, Node, Severity
 
@@ -104,12 +105,8 @@ def _held(facts: Facts, kind: str, message: str, place: tuple[str | None, int | 
         if (one["file"], one["line"]) == place and one["error"][:_SAME] == f"{kind}: {message}"[:_SAME]:
             lines = [(f"in line {one['line']}", one["held"])]
             lines += [(f"in line {one['called']}, which called it", one["around"])] if one.get("around") else []
-            return tuple(f"{where}: {_said(names)}" for where, names in lines if names)
+            return tuple(f"{where}: {held_names(names)}" for where, names in lines if names)
     return ()
-
-
-def _said(names: list[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} is {what}" for name, what in names)
 
 
 def _others(facts: Facts, nodes: list[int], failed: int) -> tuple[int, str]:

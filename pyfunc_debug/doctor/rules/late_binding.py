@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.layers_in_loops import made_in_loops
 from pyfunc_debug.records import Finding, Node
 
@@ -160,8 +159,6 @@ def _bound(facts: Facts, file: str | None, function: code.Definition, names: lis
         if last is not None and not arguments.defaults:
             piece: dict[ast.expr, str] = {last: f"{pastes.text_of(facts, file, last)}, {added}"}  # type: ignore[dict-item]
             return pastes.written(pastes.replaced(facts, file, piece))
-        line = facts.line(file, function.lineno)
-        if last is None and line.startswith(f"def {function.name}():"):
-            header = facts.source(file)[function.lineno - 1].replace("()", f"({added})", 1)
-            return pastes.written(Edit(file, function.lineno, function.lineno, (header,)))
+        if last is None and facts.line(file, function.lineno).startswith(f"def {function.name}():"):
+            return pastes.written(pastes.with_default(file, facts.source(file), function, added))
     return f"{added}  # as parameters of the body with these defaults: they are read when it is made"

@@ -10,6 +10,7 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import times
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.doctor.text import held_names
 from pyfunc_debug.records import Finding, Function, GraphTrace
 
 NAMES = ("trace-failed",)
@@ -83,7 +84,7 @@ def _held(facts: Facts, file: str | None, line: int | None) -> str:
     """What the names in the line stood for, of the exception that reached the user."""
     for _, _, one in facts.notices["failed-line"]:
         if (one["file"], one["line"]) == (file, line) and one["held"]:
-            return ", where " + ", ".join(f"{name} is {what}" for name, what in one["held"])
+            return f", where {held_names(one['held'])}"
     return ""
 
 

@@ -22,7 +22,7 @@ from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.finite import NotFinite
 from pyfunc_debug.interception.graphs.broadcasts import squared
-from pyfunc_debug.interception.graphs.library import Library, imported_nodes
+from pyfunc_debug.interception.graphs.library import Library, imported_nodes, python_ops
 from pyfunc_debug.interception.graphs.listed_results import listed_results
 from pyfunc_debug.interception.graphs.outside import Outside
 from pyfunc_debug.interception.graphs.placement import Placement
@@ -171,11 +171,12 @@ class Functions:
         )  # fmt: skip
         if concrete is not None:
             self.placement.traced(function, concrete, tokens or ())
-        for token, site in listed_results(concrete.graph) if tokens else ():
+        ops = [op for _, op in python_ops(concrete.graph)] if tokens and concrete is not None else []
+        for token, site in listed_results(ops):
             self._observer.notice(
                 Notice.LISTED_RESULT, token, None, trace=trace, file=site.file, line=site.line, sources=[site.file]
             )
-        for token, tables in text_tables(concrete.graph, self._names) if tokens else ():
+        for token, tables in text_tables(ops, self._names):
             self._observer.notice(Notice.TEXT_TABLES, token, None, tables=tables)
 
     def _tell_squares(self, trace: int, graph: Any) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pyfunc_debug.interception.graphs.library import python_ops
 from pyfunc_debug.interception.tokens import token_of
 from pyfunc_debug.program.frames import user_frames
 from pyfunc_debug.records import Frame
@@ -27,10 +26,10 @@ _TAKES_OFF = frozenset({
 _STEPS = 50
 
 
-def listed_results(graph: Any) -> Iterator[tuple[str, Frame]]:
+def listed_results(ops: Iterable[Any]) -> Iterator[tuple[str, Frame]]:
     """Tokens of such nodes, and the user's line that uses the list as a tensor: once a node and line."""
     told = set()
-    for _, op in python_ops(graph):
+    for op in ops:
         for used in op.outputs[0].consumers() if op.outputs else ():  # a recorded node has outputs of its own
             if used.type != "Pack" or len(used.inputs) != 1 or used.traceback is None:
                 continue

@@ -5,13 +5,12 @@ from __future__ import annotations
 import collections
 import functools
 import types
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from pyfunc_debug.interception.bodies import scope, unwrap
-from pyfunc_debug.interception.graphs.library import python_ops
 from pyfunc_debug.interception.graphs.outside import GONE, followed
 from pyfunc_debug.interception.graphs.readings import code_of, shown
 from pyfunc_debug.interception.names import TensorFlowNames
@@ -24,13 +23,13 @@ _MOST = 100_000
 _DEEPEST = 3
 
 
-def text_tables(graph: Any, names: TensorFlowNames) -> Iterator[tuple[str, dict[str, str]]]:
+def text_tables(ops: Iterable[Any], names: TensorFlowNames) -> Iterator[tuple[str, dict[str, str]]]:
     """Tokens of such nodes, with the tables that the bodies and functions of their files read.
 
     Of each table the name as the code says it, and its kind: `dict`, `default` (a dict that makes what it has not),
     `list` (or a tuple, a set, an index of pandas), `array`, or `column` of pandas. All keys or elements are text now.
     """
-    for _, op in python_ops(graph):
+    for op in ops:
         if any(one.dtype.name == "string" for one in op.inputs):
             function = unwrap(names.registry.get(token_of(op)), names)
             found = dict(_read_by(function)) if function is not None else {}

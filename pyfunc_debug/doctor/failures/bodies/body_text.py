@@ -22,7 +22,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, indent_of, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, root_is
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, lookup, root_is
 
 _TENSOR_GIVEN = re.compile(
     r"not (?:'?[\w.]*\.)?EagerTensor|Tensor is unhashable|(?:unhashable type: |type: <class )'?[\w.]*EagerTensor"
@@ -147,7 +147,7 @@ def _in_line(spot: Spot) -> Explanation | None:
 
 def _one_string(value: object) -> bool:
     """Whether a value is an array of no dimension that holds bytes."""
-    if (type(value).__module__, type(value).__name__) != ("numpy", "ndarray") or getattr(value, "ndim", 1) != 0:
+    if not is_ndarray(value) or getattr(value, "ndim", 1) != 0:
         return False
     return isinstance(value.item(), bytes)  # type: ignore[attr-defined]
 

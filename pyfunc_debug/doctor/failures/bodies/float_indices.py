@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import alias, described, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, described, is_ndarray, lookup
 
 _SAID = re.compile(
     r"only integers, slices|arrays used as indices must be of integer|indices must be integers or slices, not"
@@ -43,7 +43,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _takes_places(value: Any) -> bool:
     """Whether it is an array, a list or a tuple."""
-    return type(value) in (list, tuple) or (type(value).__module__, type(value).__name__) == ("numpy", "ndarray")
+    return type(value) in (list, tuple) or is_ndarray(value)
 
 
 def _value(node: ast.expr, spot: Spot) -> Any:

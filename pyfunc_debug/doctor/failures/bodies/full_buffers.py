@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import lookup
+from pyfunc_debug.doctor.failures.reading.symbols import is_ndarray, lookup
 
 _SAID = re.compile(r"index (\d+) is out of bounds for axis 0 with size (\d+)|assignment index out of range")
 
@@ -34,8 +34,7 @@ def explain(situation: Situation) -> Explanation | None:
         if not isinstance(one, ast.Subscript) or not isinstance(one.ctx, ast.Store) or dotted(one.slice) not in counted:
             continue
         place, rows = lookup(one.slice, spot), lookup(one.value, spot)
-        array = (type(rows).__module__, type(rows).__name__) == ("numpy", "ndarray")
-        if not (array or type(rows) is list) or type(place) is not int or not 0 < len(rows) == place:
+        if not (is_ndarray(rows) or type(rows) is list) or type(place) is not int or not 0 < len(rows) == place:
             continue
         name, index = spot.source.text(one.value), spot.source.text(one.slice)
         pieces[one.slice] = f"{index} % len({name})"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
 from typing import Any
 
@@ -12,6 +11,7 @@ from pyfunc_debug.doctor.failures.datasets.batched_input import RULE
 from pyfunc_debug.doctor.failures.datasets.mapped_first import mapped_first
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import Node, failed_node, inputs_of
+from pyfunc_debug.doctor.failures.reading.shapes import refused_reshape
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.failures.reading.symbols import calls
@@ -23,10 +23,6 @@ _ONE = re.compile(
     r"|must be (?:a )?scalar|must be rank 0"
 )
 """What is said of an array of numbers or texts, where one is taken."""
-_SIZES = re.compile(
-    r"cannot reshape array of size (\d+) into shape \(?([\d, ]+)\)?"
-    r"|reshape is a tensor with (\d+) values, but the requested shape has (\d+)"
-)
 _AXES = "axes don't match array"
 
 
@@ -53,7 +49,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _is_said(message: str) -> bool:
-    return bool(_ONE.search(message) or _SIZES.search(message)) or _AXES in message
+    return _ONE.search(message) is not None or refused_reshape(message) is not None or _AXES in message
 
 
 def _batches(node: Node, situation: Situation) -> list[tuple[int, ...]]:
@@ -71,10 +67,9 @@ def _batches(node: Node, situation: Situation) -> list[tuple[int, ...]]:
 
 def _taken(message: str, statement: ast.stmt, spot: Spot, counts: set[int]) -> int | None:
     """How many examples came where one would have been taken; None where it is not that which failed."""
-    sizes = _SIZES.search(message)
+    sizes = refused_reshape(message)
     if sizes is not None:
-        have, wanted = (sizes[1], sizes[2]) if sizes[1] else (sizes[3], sizes[4])
-        count, rest = divmod(int(have), math.prod(int(one) for one in re.findall(r"\d+", wanted)) or 1)
+        count, rest = divmod(sizes[0], sizes[1] or 1)
         return count if count in counts and not rest else None
     shapes = [shape for name in names(statement) if (shape := _shape(spot.value(name))) and shape[0] in counts]
     ranks = {1}

@@ -14,7 +14,6 @@ from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import calls, described
 
 _CHANNELS = (1, 2, 3, 4)
-_FOLDER = "image_dataset_from_directory"
 
 
 def explain(situation: Situation) -> Explanation | None:

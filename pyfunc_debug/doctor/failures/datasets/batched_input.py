@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.datasets.mapped_first import swapped
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import failed_node, tail
@@ -70,19 +71,16 @@ def _at_trace(situation: Situation) -> Explanation | None:
 def _swapped(source: Source) -> tuple[str, tuple[int, int, tuple[str, ...]] | None] | None:
     """The call of batch, and the lines with `.map(...).batch(...)`, where the file has one such chain."""
     chains = [
-        (one, one.func.value) for one in calls(source.tree)
+        one for one in calls(source.tree)
         if isinstance(one.func, ast.Attribute) and one.func.attr == "map"
         and isinstance(one.func.value, ast.Call) and isinstance(one.func.value.func, ast.Attribute)
         and one.func.value.func.attr == "batch"
     ]  # fmt: skip
     if len(chains) != 1:
         return None
-    mapped, batched = chains[0]
-    assert isinstance(batched.func, ast.Attribute)
-    inner, whole = source.text(batched.func.value), source.text(batched)
-    batch, tail = whole[len(inner) :].lstrip(), source.text(mapped)[len(whole) :].lstrip()
-    found = source.replaced({mapped: f"{inner}{tail}{batch}"})
-    return batch.lstrip("."), None if found is None else (found[0], found[1], (found[2],))
+    batch, chain = swapped(source, chains[0])
+    found = source.replaced({chains[0]: chain})
+    return batch, None if found is None else (found[0], found[1], (found[2],))
 
 
 def _unbatched(source: Source, call: ast.Call) -> tuple[str, tuple[int, int, tuple[str, ...]]] | None:

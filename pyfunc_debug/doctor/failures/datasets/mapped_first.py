@@ -28,14 +28,21 @@ def mapped_first(node: Node, situation: Situation) -> tuple[str, Edit] | None:
     said, size = made
     edit = _statements(node.site[0], source, call)
     if edit is None:
-        text, tail = source.text(before), source.text(call)[len(source.text(before)) :]
         if _is_batch(before):
-            first = source.text(before.func.value)  # type: ignore[attr-defined]
-            text = f"{first}{tail}{text[len(first) :].lstrip()}"
+            text = swapped(source, call)[1]
         else:
-            text = f"{text}.unbatch(){tail}.batch({size or _largest(node, situation)})"
+            text, whole = source.text(before), source.text(call)
+            text = f"{text}.unbatch(){whole[len(text) :]}.batch({size or _largest(node, situation)})"
         edit = edit_of(node.site[0], source.replaced({call: text}))
     return None if edit is None else (said, edit)
+
+
+def swapped(source: Source, mapped: ast.Call) -> tuple[str, str]:
+    """The call of batch in `ds.batch(2).map(f)`, `batch(2)`, and the chain with the map before it."""
+    batched = mapped.func.value  # type: ignore[attr-defined]
+    inner, whole = source.text(batched.func.value), source.text(batched)
+    batch, tail = whole[len(inner) :].lstrip(), source.text(mapped)[len(whole) :].lstrip()
+    return batch.lstrip("."), f"{inner}{tail}{batch}"
 
 
 def _is_batch(one: ast.expr) -> bool:

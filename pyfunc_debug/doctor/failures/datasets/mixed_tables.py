@@ -12,7 +12,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, extends_keras, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, extends_keras, is_ndarray, lookup
 from pyfunc_debug.doctor.failures.reading.tables import is_frame, of_values, valued
 
 RULE = "mixed-dtypes"
@@ -135,8 +135,7 @@ def _table(node: ast.expr, spot: Spot) -> Any:
 def _array(node: ast.expr, spot: Spot) -> Any:
     """The array of objects, with two axes, that a name has."""
     value = lookup(node, spot)
-    kind = type(value)
-    fits = (kind.__module__, kind.__name__) == ("numpy", "ndarray") and value.dtype == object and value.ndim == 2
+    fits = is_ndarray(value) and value.dtype == object and value.ndim == 2
     return value if fits and 0 < value.size <= 100 * _LOOKED_AT else None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, keras_name, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_ndarray, keras_name, lookup
 from pyfunc_debug.doctor.failures.reading.tables import is_array, valued
 
 RULE = "mixed-dtypes"
@@ -105,9 +105,8 @@ def _one_shape(rows: list[Any]) -> tuple[int, ...] | None:
 
 def _lengths(value: Any) -> list[int]:
     """The lengths of a list's or an array's rows of numbers; empty for any other value, and for one length of all."""
-    kind = type(value)
-    array = (kind.__module__, kind.__name__) == ("numpy", "ndarray") and value.dtype == object and value.ndim == 1
-    rows = list(value) if (array or kind is list) and len(value) <= _LOOKED_AT else []
+    array = is_ndarray(value) and value.dtype == object and value.ndim == 1
+    rows = list(value) if (array or type(value) is list) and len(value) <= _LOOKED_AT else []
     if not rows or not all(type(row) is list for row in rows):
         return []
     plain = all(type(part) in (int, float) for row in rows for part in row)
@@ -117,8 +116,7 @@ def _lengths(value: Any) -> list[int]:
 
 def _numbers(value: Any) -> str | None:
     """The dtype for an array of objects that are numbers; None for any other value."""
-    kind = type(value)
-    if (kind.__module__, kind.__name__) != ("numpy", "ndarray") or value.dtype != object or value.size > _LOOKED_AT:
+    if not is_ndarray(value) or value.dtype != object or value.size > _LOOKED_AT:
         return None
     kinds = {type(one) for one in value.ravel().tolist()}
     if not kinds or not kinds <= {int, float, bool}:  # tolist() leaves NumPy's own numbers as they are

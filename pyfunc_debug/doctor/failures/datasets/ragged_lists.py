@@ -10,7 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_ndarray, lookup
 
 RULE = "structure"
 _SAID = re.compile(
@@ -126,8 +126,8 @@ def _value(part: ast.expr, spot: Spot) -> Any:
 
 def _rows(value: Any) -> list[Any]:
     """The rows of a list, or of an array; empty for any other value."""
-    array = (type(value).__module__, type(value).__name__) == ("numpy", "ndarray")
-    return list(value) if (type(value) is list or (array and value.ndim)) and len(value) <= _LOOKED_AT else []
+    listed = type(value) is list or (is_ndarray(value) and value.ndim)
+    return list(value) if listed and len(value) <= _LOOKED_AT else []
 
 
 def _array(row: Any) -> Any:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import ast
-import math
-import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.shapes import refused_reshape
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
 
 RULE = "structure"
-_SAID = re.compile(
-    r"cannot reshape array of size (\d+) into shape \(?([\d, ]+)\)?"
-    r"|reshape is a tensor with (\d+) values, but the requested shape has (\d+)"
-)
 _READERS = ("decode_raw", "frombuffer", "fromstring")
 _SIZES = {
     "uint8": 1, "int8": 1, "float16": 2, "int16": 2, "uint16": 2, "float32": 4, "int32": 4, "float64": 8, "int64": 8,
@@ -26,10 +21,10 @@ _FLOATS, _WHOLE = {2: "float16", 4: "float32", 8: "float64"}, {1: "uint8", 2: "i
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if all bytes make the values that the shape asks for, as another dtype."""
-    found = _SAID.search(situation.message)
+    found = refused_reshape(situation.message)
     if found is None:
         return None
-    have, wanted = int(found[1] or found[3]), math.prod(int(one) for one in re.findall(r"\d+", found[2] or found[4]))
+    have, wanted = found
     for file, source in situation.sources():
         spot = next((one for one in reversed(situation.spots) if one.file == file), situation.last)
         around: ast.AST = source.tree

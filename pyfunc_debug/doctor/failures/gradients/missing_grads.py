@@ -9,6 +9,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, read
+from pyfunc_debug.doctor.replacement import definition
 from pyfunc_debug.interception.names.private import CUSTOM_GRADIENTS
 
 RULE = "structure"
@@ -23,12 +24,11 @@ def explain(situation: Situation) -> Explanation | None:
     if called is None or file not in known:
         return None
     source = read(file)
-    made = [
-        one for one in ast.walk(source.tree)
-        if isinstance(one, ast.FunctionDef) and first in (one.lineno, *(each.lineno for each in one.decorator_list))
-    ]  # fmt: skip
-    grads = [one.name for one in made[0].body if isinstance(one, ast.FunctionDef)] if len(made) == 1 else []
-    values = [one.value for one in own_nodes(made[0]) if isinstance(one, ast.Return)] if len(grads) == 1 else []
+    made = definition(file, first)
+    if not isinstance(made, ast.FunctionDef):
+        return None
+    grads = [one.name for one in made.body if isinstance(one, ast.FunctionDef)]
+    values = [one.value for one in own_nodes(made) if isinstance(one, ast.Return)] if len(grads) == 1 else []
     value = values[0] if len(values) == 1 else None
     if value is None:
         return None
@@ -36,7 +36,7 @@ def explain(situation: Situation) -> Explanation | None:
     if last is not None and dotted(last) == grads[0]:
         return None
     asked = isinstance(last, ast.Call) and dotted(last.func) == grads[0]
-    name = made[0].name
+    name = made.name
     if asked and last is not None:
         cause = f"{name} calls {grads[0]}: TensorFlow does that, in the backward pass, and takes the function itself."
         edit = edit_of(file, source.replaced({last: grads[0]}))

@@ -53,15 +53,21 @@ def explain(situation: Situation) -> Explanation | None:
     kept = [name for name in _read(function) if name not in given and is_keras(spot.value(name))]
     compiled = _compiled(spot, function)
     if not kept and (parts := _outputs(spot)):
-        cause = (
-            f"{function.name} reads {' and '.join(parts)}, which describe{'s' * (len(parts) == 1)} the model and "
-            f"{'has' if len(parts) == 1 else 'have'} no value: Keras gives a loss {' and '.join(given)} only."
-        )
+        cause = _cause(f"{function.name} reads", parts, f"a loss {' and '.join(given)}")
         advice = "Make it an output of the model, or compute the loss in the model's compute_loss(x, y, y_pred, ...)."
         return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     if not kept or compiled is None:
         return None
     return _told(situation, spot, function, kept, compiled)
+
+
+def _cause(who: str, parts: list[str], given: str) -> str:
+    """That a function has tensors without values, and what Keras gives it."""
+    one = len(parts) == 1
+    return (
+        f"{who} {' and '.join(parts)}, which describe{'s' * one} the model and {'has' if one else 'have'} no value: "
+        f"Keras gives {given} only."
+    )
 
 
 def _told(
@@ -71,10 +77,7 @@ def _told(
     owner = _model(situation, compiled.model)
     edit = _edit(spot, function, kept, compiled) if owner is not None else None
     one = len(kept) == 1
-    cause = (
-        f"{function.name} reads {' and '.join(kept)}, which describe{'s' * one} the model and "
-        f"{'has' if one else 'have'} no value: Keras gives a loss {' and '.join(given)} only."
-    )
+    cause = _cause(f"{function.name} reads", kept, f"a loss {' and '.join(given)}")
     if edit is not None:
         cause += f" Below, compute_loss computes {'it' if one else 'them'} for each batch, before the loss."
         return Explanation(RULE, spot.file, line, cause, edit)
@@ -98,10 +101,7 @@ def _of_object(
         return None
     kept = list(dict.fromkeys(spot.source.text(one) for one in parts))
     one = len(kept) == 1
-    cause = (
-        f"{function.name} reads {' and '.join(kept)}, which describe{'s' * one} the model and "
-        f"{'has' if one else 'have'} no value: Keras gives it {' and '.join(parameters(function)[:2])} only."
-    )
+    cause = _cause(f"{function.name} reads", kept, f"it {' and '.join(parameters(function)[:2])}")
     edit = _edit_object(situation, spot, function, parts, kept)
     advice = "" if edit is not None else "Compute it in a layer that has them, with self.add_loss(...)."
     if edit is not None:
@@ -160,10 +160,7 @@ def _returned(situation: Situation, spot: Spot) -> Explanation | None:
 def _bound(situation: Situation, spot: Spot, function: ast.FunctionDef, bound: list[str]) -> Explanation | None:
     """A loss that functools.partial gave a tensor of the model."""
     one, given = len(bound) == 1, parameters(function)
-    cause = (
-        f"{function.name} got {' and '.join(bound)}, which describe{'s' * one} the model and "
-        f"{'has' if one else 'have'} no value: Keras gives a loss {given[0]} and {given[1]} only."
-    )
+    cause = _cause(f"{function.name} got", bound, f"a loss {given[0]} and {given[1]}")
     edit = None
     for outer in situation.spots[:-1]:
         named = {

@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup, of_keras
+from pyfunc_debug.doctor.replacement import definition
 
 RULE = "structure"
 _OF_CLASS = re.compile(r"\.\w+\(\) missing \d+ required positional argument")
@@ -66,12 +67,8 @@ def of_step(situation: Situation) -> Explanation | None:
 
 def _defined(code: Any) -> tuple[str, ast.FunctionDef] | None:
     """The file and the definition of a method of the user's."""
-    for one in ast.walk(read(code.co_filename).tree) if code is not None else ():
-        if isinstance(one, ast.FunctionDef) and one.name == code.co_name and code.co_firstlineno in (
-            one.lineno, *(each.lineno for each in one.decorator_list)
-        ):  # fmt: skip
-            return code.co_filename, one
-    return None
+    found = definition(code.co_filename, code.co_firstlineno) if code is not None else None
+    return (code.co_filename, found) if isinstance(found, ast.FunctionDef) and found.name == code.co_name else None
 
 
 def _of_returns(file: str, step: ast.FunctionDef, kind: str) -> Explanation | None:

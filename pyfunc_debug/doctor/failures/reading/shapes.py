@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
@@ -13,6 +14,11 @@ from pyfunc_debug.doctor.failures.reading.source import Function, dotted, names,
 from pyfunc_debug.doctor.failures.reading.symbols import is_symbolic, lookup, root_is, shape_of
 
 Shape = tuple[int | None, ...]
+_RESHAPED = re.compile(
+    r"cannot reshape array of size (\d+) into shape \(?([\d, ]+)\)?"
+    r"|reshape is a tensor with (\d+) values, but the requested shape has (\d+)"
+)
+"""How NumPy and TensorFlow refuse to reshape."""
 _Assigned = dict[str, list[tuple[ast.expr | None, bool]]]
 """What a function's names are assigned one after another, None for what is not known; and whether that always runs."""
 _MAKE = {"zeros", "ones", "empty", "full", "ndarray", "random", "rand", "normal", "uniform", "integers", "randint"}
@@ -37,6 +43,14 @@ _REDUCE = {
     "sum", "mean", "max", "min", "std", "var", "prod", "any", "all", "argmax", "argmin", "median", "norm", "reduce_sum",
     "reduce_mean", "reduce_max", "reduce_min", "reduce_any", "reduce_all", "reduce_prod",
 }  # fmt: skip
+
+
+def refused_reshape(message: str) -> tuple[int, int] | None:
+    """How many values there are and how many a shape asks for, where a reshape was refused; None of other messages."""
+    found = _RESHAPED.search(message)
+    if found is None:
+        return None
+    return int(found[1] or found[3]), math.prod(int(one) for one in re.findall(r"\d+", found[2] or found[4]))
 
 
 def recorded(rows: Query, node: int) -> tuple[dict[int, Shape], int]:

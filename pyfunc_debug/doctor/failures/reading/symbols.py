@@ -78,6 +78,11 @@ def shape_of_data(value: Any, texts: bool = False) -> tuple[int | None, ...] | N
     return shape_of(value) if hasattr(type(value), "__array__") else None
 
 
+def is_ndarray(value: Any) -> bool:
+    """Whether a value is an array of NumPy's, and of no class derived from it."""
+    return (type(value).__module__, type(value).__name__) == ("numpy", "ndarray")
+
+
 def dtype_of(value: Any) -> str:
     """`float32`."""
     dtype = getattr(value, "dtype", "")
