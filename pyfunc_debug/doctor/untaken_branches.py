@@ -7,13 +7,12 @@ import re
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.failures.reading.symbols import calls
 from pyfunc_debug.records import Frame, Node
 
 _COND = re.compile(r"(?:^|/)cond(?:_\d+)?(?=/)")
-_MADE_BY = ("py_function", "numpy_function", "py_func")
 _SHOWN = 60
 
 
@@ -87,7 +86,7 @@ def _branch(facts: Facts, frame: Frame, inner: Frame) -> tuple[int, str, bool] |
 def _is_in(frame: Frame, given: ast.expr) -> bool:
     """Whether a frame is one of what `tf.cond` was given."""
     if isinstance(given, ast.Lambda):
-        named = any(pastes.last_name(one.func) in _MADE_BY for one in calls(given)) or isinstance(given.body, ast.Call)
+        named = any(map(makes_node, calls(given))) or isinstance(given.body, ast.Call)
         return _holds(given, frame.line) and named
     return isinstance(given, ast.Name) and given.id == frame.function
 

@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
 from pyfunc_debug.doctor.failures.ops.slopes import COST
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, keras_name, root_is, shape_of
@@ -114,7 +115,7 @@ def of_own(situation: Situation) -> Explanation | None:
 
 def _makes_nodes(function: ast.FunctionDef) -> bool:
     """Whether a function calls py_function itself."""
-    return any(dotted(one.func).rpartition(".")[2] in ("py_function", "numpy_function") for one in calls(function))
+    return any(dotted(one.func).rpartition(".")[2] in NODE_CALLS for one in calls(function))
 
 
 def _crossentropy(held: dict[str, Any]) -> str:
