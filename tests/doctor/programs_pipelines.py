@@ -464,3 +464,65 @@ def three_values_that_are_used_as_a_list():
         return tuple(tf.py_function(load, [i], [tf.float32, tf.float32]))
 
     list(tf.data.Dataset.range(2).map(loaded))
+
+
+# -- empty-epochs: one iterator, made before the loop over epochs ------------------------------------------------------
+
+
+@triggers("empty-epochs", says="pairs is one iterator", pastes=True)
+def a_zip_before_the_epochs():
+    doubled = tf.data.Dataset.range(4).map(lambda x: tf.numpy_function(lambda v: v * 2, [x], tf.int64))
+    pairs = zip(doubled, tf.data.Dataset.range(4))
+    for epoch in range(3):
+        count = 0
+        for x, y in pairs:
+            count += int(x - y) >= 0
+        print(epoch, count)
+
+
+@triggers("empty-epochs", says="it was asked 2 times after its end", pastes=True)
+def an_iter_before_the_epochs():
+    it = iter(tf.data.Dataset.range(4))
+    for epoch in range(3):
+        loss = 0.0
+        for x in it:
+            loss += float(x)
+        print(epoch, loss)
+
+
+@triggers("empty-epochs", says="# batches stays the dataset", pastes=True)
+def a_dataset_named_as_its_enumeration():
+    batches = tf.data.Dataset.range(8).batch(4)
+    batches = enumerate(batches)
+    epoch = 0
+    while epoch < 2:
+        print([int(batch[0]) for _, batch in batches])
+        epoch += 1
+
+
+@near("empty-epochs")
+def an_iterator_made_anew_where_it_ends():
+    ds = tf.data.Dataset.range(3)
+    it = iter(ds)
+    for step in range(7):
+        x = next(it, None)
+        if x is None:
+            it = iter(ds)
+            x = next(it)
+        print(step, int(x))
+
+
+@near("empty-epochs")
+def one_iterator_for_two_halves():
+    it = iter(tf.data.Dataset.range(6))
+    for part in range(2):
+        print(part, [int(next(it)) for _ in range(3)])
+    print(next(it, None), next(it, None))
+
+
+@near("empty-epochs")
+def an_iterator_in_the_loop():
+    ds = tf.data.Dataset.range(4)
+    for epoch in range(3):
+        pairs = zip(ds, ds)
+        print(epoch, sum(int(x) + int(y) for x, y in pairs))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import code, pastes, used_generators
+from pyfunc_debug.doctor import code, kept_iterators, pastes, used_generators
 from pyfunc_debug.doctor.cached_chains import before, cache_at, is_held_out, mapped_function, method, reordered
 from pyfunc_debug.doctor.drawn_once import draws_of
 from pyfunc_debug.doctor.facts import Definition, Facts
@@ -50,6 +50,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if loop.get("empty") and loop["taken"]:
             used_up |= {token for stage in loop["stages"] for token in stage["tokens"]}
             yield _used_up(facts, loop)
+    yield from kept_iterators.check(facts, "empty-epochs")
     keras = list(used_generators.of_keras(facts))
     yield from keras
     if not keras:

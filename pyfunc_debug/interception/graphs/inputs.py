@@ -31,15 +31,15 @@ class _Loop:
     """All iterators that one line of the user's made over datasets with the same settings; times in ns."""
 
     __slots__ = (
-        "caches", "empty", "first_ns", "firsts", "iterators", "longest_ns", "pool", "site", "stages", "step_ns",
-        "steps", "tokens", "wait_ns",
+        "again", "caches", "empty", "first_ns", "firsts", "iterators", "longest_ns", "pool", "site", "stages",
+        "step_ns", "steps", "tokens", "wait_ns",
     )  # fmt: skip
 
     def __init__(self, site: tuple[str, int, str] | None, pool: int | None, stages: list[dict[str, Any]]) -> None:
         self.site, self.pool, self.stages = site, pool, stages
         self.tokens: list[set[str]] = [set() for _ in stages]
         self.caches = [_written(stage["cache"]) if "cache" in stage else None for stage in stages]
-        self.iterators = self.firsts = self.steps = self.empty = 0
+        self.iterators = self.firsts = self.steps = self.empty = self.again = 0
         self.first_ns = self.wait_ns = self.step_ns = self.longest_ns = 0
 
 
@@ -134,6 +134,7 @@ class Inputs:
         self._summing = threading.Lock()
         self._loops: dict[Any, _Loop] = {}
         self._asked: dict[int, Asked] = {}  # by id: a WeakKeyDictionary takes 2 us in place
+        self._ended: set[int] = set()
         self._gone: deque[Asked] = deque(maxlen=_MOST_NOTED)  # with notes that are not in the sums yet
 
     def create_iterator(self, original: Any) -> Any:
@@ -188,6 +189,7 @@ class Inputs:
         return Next(_next_internal, original, asked, self._names.context_module, private.IS_EAGER, raised)
 
     def _forget(self, number: int) -> None:
+        self._ended.discard(number)
         one = self._asked.pop(number, None)  # the garbage collector may call this while sums are made
         if one is not None and one.noted:
             self._gone.append(one)
@@ -196,9 +198,14 @@ class Inputs:
         """The end, or a failure: what follows is not a step."""
         one.note(0, 0)
         self._sum(one)
-        if not one.took and "End of sequence" in str(error):
+        if "End of sequence" not in str(error):
+            return
+        if not one.took:
             one.took = True
             one.loop.empty += 1
+        number = id(one.alive())
+        one.loop.again += number in self._ended
+        self._ended.add(number)
 
     def _sum(self, *iterators: Asked, patience_s: float = 1.0) -> bool:
         """Adds up what was noted; False if another thread is at it for long: one that a fork left behind."""
@@ -216,7 +223,7 @@ class Inputs:
 
         `taken` elements; the first of each iterator took `first_ns` in sum. Of the `steps` after them, each from one
         `next`'s return to the following one's, `step_ns` is the whole and `wait_ns` the part inside `next`.
-        `empty` iterators ended before their first element.
+        `empty` iterators ended before their first element; `again`: how often iterators were asked after their end.
 
         `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE. `reshuffles` is there for a
         shuffle only: whether each pass has an order of its own. `cache` is the file of a cache that has one, and
@@ -232,7 +239,7 @@ class Inputs:
         return [
             {
                 "site": loop.site, "pool": loop.pool, "iterators": loop.iterators, "taken": loop.firsts + loop.steps,
-                "empty": loop.empty,
+                "empty": loop.empty, "again": loop.again,
                 "first_ns": loop.first_ns, "steps": loop.steps, "step_ns": loop.step_ns, "wait_ns": loop.wait_ns,
                 "longest_ns": loop.longest_ns,
                 "stages": [

@@ -14,14 +14,22 @@ from pyfunc_debug.doctor.decorated import Call as Decorated
 from pyfunc_debug.doctor.failures.bodies.body_numbers import number
 from pyfunc_debug.doctor.failures.bodies.body_tensors import array_method, assigns, no_numpy
 from pyfunc_debug.doctor.failures.bodies.body_text import bytes_given, printed, takes_text, text_in_array
-from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
+from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, holds, of_a_tensor, of_names
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import alias
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of
 
 _ARITY = re.compile(r"(\w+)\(\) (?:missing (\d+) required positional arguments?: (.*)|takes (.*) but (\d+) w)")
+_ASKS = re.compile(r"(?:num?py|np)[ ._](?:nd)?array|\bndarray", re.IGNORECASE)
+"""Words of code that takes arrays only."""
+_ASKS_TEXT = re.compile(
+    r"\b(?:must|should|has to|have to|expect\w*|need\w*|require\w*)(?: (?:to|be|of|type|an?|is|input|the))*"
+    r" [`'\"<]*(?:class ')?(?:str|strings?|text)\b",
+    re.IGNORECASE,
+)
+"""Words of code that takes text only."""
 _COMPOSITE = {"SparseTensor": "{tf}.sparse.to_dense({name})", "RaggedTensor": "{name}.to_tensor()"}
 
 
@@ -34,7 +42,10 @@ def explain(situation: Situation) -> Explanation | None:
         found = tell(situation, spot) if spot is not None else None
         if found is not None:
             return found
-    return _composite(situation, spot) or _arity(situation) or _array_wanted(situation)
+    found = _composite(situation, spot) or _arity(situation)
+    for ask in (_array_asked, _text_asked, _array_wanted):
+        found = found or ask(situation)
+    return found
 
 
 def _composite(situation: Situation, spot: Spot | None) -> Explanation | None:
@@ -58,6 +69,76 @@ def _composite(situation: Situation, spot: Spot | None) -> Explanation | None:
         f"inp gives {node.called} a {kind}, and this line takes plain tensors. Its dense form is one.",
         edit_of(node.site[0], found),
     )  # fmt: skip
+
+
+def _array_asked(situation: Situation) -> Explanation | None:
+    """An eager tensor in the body's line that gives it to code which asks for arrays by that word, as OpenCV does."""
+    node = failed_node(situation) if _ASKS.search(situation.message) else None
+    if node is None or node.kind != "py_function":
+        return None
+    for spot in reversed(situation.spots):
+        statement = spot.source.statement(spot.line)
+        given = [
+            one for call in (calls(statement) if statement is not None else ())
+            for one in (*call.args, *(keyword.value for keyword in call.keywords))
+            if isinstance(one, ast.Name) and holds(spot, one.id, "EagerTensor")
+        ]  # fmt: skip
+        if given:
+            pieces: dict[ast.expr, str] = {one: f"{one.id}.numpy()" for one in given if isinstance(one, ast.Name)}
+            return of_a_tensor(spot, pieces, "what this line calls takes NumPy arrays. `.numpy()` gives its value.")
+    return None
+
+
+def _text_asked(situation: Situation) -> Explanation | None:
+    """Code that refuses what is no `str` in its own words, given a tensor or bytes by a line of the body, or by inp."""
+    node = failed_node(situation) if situation.kind in ("TypeError", "ValueError") else None
+    if node is None or not _ASKS_TEXT.search(situation.message):
+        return None
+    for spot in reversed(situation.spots[:-1]):
+        statement = spot.source.statement(spot.line)
+        given = [
+            one for call in (calls(statement) if statement is not None else ())
+            for one in (*call.args, *(keyword.value for keyword in call.keywords))
+            if isinstance(one, ast.Name) and _as_text(spot.variables.get(one.id))
+        ]  # fmt: skip
+        if given and spot.by == "":
+            pieces: dict[ast.expr, str] = {one: f"{one.id}{_as_text(spot.variables[one.id])}" for one in given}
+            return of_names(spot, pieces, "NAME came as bytes, and what this line calls takes text.")
+    return _handed_as_text(node, situation)
+
+
+def _handed_as_text(node: Node, situation: Situation) -> Explanation | None:
+    """A function that takes text and is a body itself, in a lambda that hands it text."""
+    call = node.call()
+    given, inp = (argument(call, 0, "func"), argument(call, 1, "inp")) if call is not None else (None, None)
+    if (
+        node.site is None
+        or not isinstance(given, (ast.Name, ast.Attribute))
+        or not isinstance(inp, (ast.List, ast.Tuple))
+    ):
+        return None
+    dtypes = list(inputs_of(node, situation).values())
+    if len(dtypes) != len(inp.elts) or not any(_is_string(one) for one in dtypes):
+        return None
+    taken = [one.id if isinstance(one, ast.Name) else f"x{at}" for at, one in enumerate(inp.elts)]
+    if len({*taken}) < len(taken):
+        return None
+    text = ".numpy().decode()" if node.kind == "py_function" else ".decode()"
+    values = [f"{name}{text}" if _is_string(one) else name for name, one in zip(taken, dtypes)]
+    new = f"lambda {', '.join(taken)}: {node.source.text(given)}({', '.join(values)})"
+    edit = edit_of(node.site[0], node.source.replaced({given: new}))
+    kind = "a tensor of bytes" if node.kind == "py_function" else "bytes"
+    cause = f"{node.called} takes text, and a {node.kind} gives it {kind}. The lambda hands it the text."
+    return None if edit is None else Explanation(RULE, *node.site, cause, edit, "", "likely")
+
+
+def _as_text(value: object) -> str:
+    """What makes text of bytes, or of an eager tensor of one text; "" of other values."""
+    if isinstance(value, bytes):
+        return ".decode()"
+    shape = getattr(value, "shape", None)
+    one = type(value).__name__ == "EagerTensor" and _is_string(value) and getattr(shape, "rank", None) == 0
+    return ".numpy().decode()" if one else ""
 
 
 def _array_wanted(situation: Situation) -> Explanation | None:
@@ -86,7 +167,7 @@ def _array_wanted(situation: Situation) -> Explanation | None:
 
 
 def _is_string(value: object) -> bool:
-    return getattr(getattr(value, "dtype", None), "name", "") == "string"
+    return dtype_of(value) == "string"
 
 
 def _mapped(node: Node, call: Decorated, takes: list[str], given: int) -> Explanation | None:

@@ -54,7 +54,7 @@ def _read_as_none(spot: Spot) -> Iterator[str]:
         kept = parent.targets[0] if isinstance(parent, ast.Assign) else None
         none = isinstance(kept, ast.Name) and kept.id in spot.variables and spot.variables[kept.id] is None
         if none and dotted(call.func).endswith("imread") and call.args:
-            name = _text_of(call.args[0], spot)
+            name = text_of(call.args[0], spot)
             if name is not None:
                 yield name
 
@@ -74,7 +74,7 @@ def _not_split(situation: Situation, spot: Spot, said: str) -> Explanation | Non
                 continue
             if not isinstance(given, ast.Constant) or given.value not in _SEPARATORS:
                 continue
-            owner, whole = call.func.value, _text_of(call.func.value, place)
+            owner, whole = call.func.value, text_of(call.func.value, place)
             other = _SEPARATORS[1 - _SEPARATORS.index(given.value)]
             if whole is None or given.value in whole or other not in whole or other != os.sep:
                 continue
@@ -109,7 +109,7 @@ def _places(spot: Spot) -> Iterator[Spot]:
         function = own.get(dotted(call.func))
         if function is None or function is spot.function:
             continue
-        given = {name: _text_of(one, spot) for name, one in zip(parameters(function), call.args)}
+        given = {name: text_of(one, spot) for name, one in zip(parameters(function), call.args)}
         known = {name: text for name, text in given.items() if text is not None}
         if known:
             yield dataclasses.replace(spot, line=function.body[0].lineno, variables=known, code=function.name)
@@ -184,7 +184,7 @@ def _of_windows(situation: Situation, spot: Spot, said: str) -> Explanation | No
     found = {
         one: text for call in _at(spot) for one in call.args
         if isinstance(one, (ast.Name, ast.Attribute, ast.BinOp, ast.Call, ast.JoinedStr))
-        and (text := _text_of(one, spot)) == name
+        and (text := text_of(one, spot)) == name
     }  # fmt: skip
     right = name.replace("\\", "/")
     if len(found) != 1 or not os.path.exists(right):
@@ -203,7 +203,7 @@ def _at(spot: Spot) -> Iterator[ast.Call]:
     yield from calls(statement) if statement is not None else ()
 
 
-def _text_of(node: ast.expr, spot: Spot) -> str | None:
+def text_of(node: ast.expr, spot: Spot) -> str | None:
     """The text that an expression of names, `numpy()`, `decode()`, `str()`, `+`, joins and f-strings stands for."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return _joined([node.left, node.right], spot)
@@ -215,7 +215,7 @@ def _text_of(node: ast.expr, spot: Spot) -> str | None:
     if isinstance(node, ast.Call):
         name = dotted(node.func)
         if name == "str" and len(node.args) == 1:
-            return _text_of(node.args[0], spot)
+            return text_of(node.args[0], spot)
         if name.endswith("path.join") and node.args and not node.keywords:
             parts = _texts(node.args, spot)
             return os.path.join(*parts) if parts else None
@@ -233,7 +233,7 @@ def _joined(parts: list[ast.expr], spot: Spot) -> str | None:
 
 
 def _texts(parts: list[ast.expr], spot: Spot) -> list[str] | None:
-    texts = [_text_of(one, spot) for one in parts]
+    texts = [text_of(one, spot) for one in parts]
     known = [one for one in texts if one is not None]
     return known if len(known) == len(texts) else None
 

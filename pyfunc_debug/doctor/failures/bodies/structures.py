@@ -184,10 +184,9 @@ def _objects(situation: Situation, spot: Spot, call: ast.Call, inp: ast.List | a
     }
     value, text = values[odd[0]], source.text(odd[0])
     what = "None" if value is None else f"a {type(value).__name__}"
-    what = "a function" if what == "a function" else what
     cause = (
-        f"inp holds {text}, which is {what}: what stands in inp becomes a tensor, and this cannot. Leave it out of "
-        f"inp: {_function_name(call, source)} can take it from the line around."
+        f"inp holds {text}{f', which is {what}' * (text != what)}: what stands in inp becomes a tensor, and this "
+        f"cannot. Leave it out of inp: {_function_name(call, source)} can take it from the line around."
     )
     return _edited(spot, call, pieces, cause)
 
@@ -440,6 +439,11 @@ def _no_structure(node: Node, call: ast.Call, spot: Spot, kind: str, called: str
         dtype = "object" if text else f"{np}.{node.tout[0]}"
         what = f"{cause}: its values in an array are one tensor."
         return _edited(spot, call, {function: f"lambda *x: {np}.array(list({called}(*x)), {dtype})"}, what)
+    if kind == "coroutine":
+        what = (
+            f"{cause}: `async def` makes one of each call, and nothing runs until it is awaited. asyncio.run does that."
+        )
+        return _edited(spot, call, {function: f"lambda *x: asyncio.run({called}(*x))"}, what)
     if kind.endswith("Path") or (kind in _TIMES and text):
         pieces = {function: f"lambda *x: str({called}(*x))"} | ({} if text else {tout: f"{tf}.string"})
         return _edited(spot, call, pieces, f"{cause}: as text it is a string.")
@@ -460,6 +464,8 @@ def _flattened(
     called = spot.source.text(function)
     called = f"({called})" if isinstance(function, ast.Lambda) else called
     if kind in ("dict", "OrderedDict", "defaultdict"):
+        if (keyed := _by_its_keys(node, kind, [key for key, _ in parts])) is not None:
+            return keyed
         new = f"lambda *x: (lambda out: [out[key] for key in sorted(out)])({called}(*x))"
         order = "in the order of its sorted keys"
         floats = "float32" if node.kind == "py_function" else "float64"
@@ -498,6 +504,34 @@ def _flattened(
                 cause.removesuffix(", and their dtypes.") + ", and their dtypes, and make a dict of them in the graph."
             )
     return _edited(spot, call, pieces, cause)
+
+
+def _by_its_keys(node: Node, kind: str, keys: list[str]) -> Explanation | None:
+    """`return transform(image=image)["image"]`, where the dict has one value for each dtype of Tout.
+
+    Its keys are known, or are those by which the call that gives it was given its own values: image libraries do so.
+    """
+    function, source = node.function(), read(node.file or "")
+    value = return_value(function) if function is not None else None
+    if isinstance(value, ast.Name) and function is not None and not isinstance(function, ast.Lambda):
+        value = assignments(function).get(value.id)
+    if node.file is None or not isinstance(value, ast.Call) or value.args:
+        return None
+    given = [one.arg for one in value.keywords if one.arg is not None]
+    if len(given) != len(node.tout) or len(given) < len(value.keywords) or (keys and keys != sorted(given)):
+        return None
+    text = source.text(value)
+    new = f'{text}["{given[0]}"]'
+    if len(given) > 1:
+        new = f"(lambda out: [{', '.join(f'out[{key!r}]' for key in given)}])({text})".replace("'", '"')
+    edit = edit_of(node.file, source.replaced({value: new}))
+    shown = " and ".join(f'"{one}"' for one in given)
+    cause = (
+        f"{_begin(node)} returned a {kind}, but Tout declares {len(node.tout)} tensor{'s' * (len(node.tout) > 1)} "
+        f"({', '.join(node.tout[:3])}). What {dotted(value.func)} gives has its results by the names that it was "
+        f"given: {shown}."
+    )
+    return None if edit is None else Explanation(RULE, node.file, value.lineno, cause, edit, "", "likely")
 
 
 def _dtypes_of_dict(node: Node, situation: Situation) -> list[str] | None:

@@ -36,21 +36,28 @@ def explain(situation: Situation) -> Explanation | None:
     said = situation.message
     if situation.body or not (_SAID.search(said) and _NODE.search(said)):
         return None
-    names = list(dict.fromkeys(_names(situation)))
+    names = file_names(situation)
     broken = [(name, what) for name in names if (what := _broken(name)) is not None]
+    if not broken:
+        return None  # what was decoded may be something else
     shown = " and ".join(f"{'/'.join(name.split(os.sep)[-2:])} {what}" for name, what in broken[:2])
     more = f", and {len(broken) - 2:,} more" if len(broken) > 2 else ""
-    cause = f"Of {len(names):,} files {shown}{more}." if broken else "One of the decoded files is not an image."
+    cause = f"Of {len(names):,} files {shown}{more}."
     for file, source in situation.sources():
         place, edit = _left_out(file, source)
         if place is None:
             continue
-        folder = f" in {os.path.dirname(broken[0][0])}" if broken else ""
+        folder = f" in {os.path.dirname(broken[0][0])}"
         if edit is None:
             return Explanation(RULE, file, place.lineno, cause, None, f"Delete it{folder}, or put an image there.")
         cause += " ignore_errors leaves out what fails."
         return Explanation(RULE, file, place.lineno, cause, edit)
     return None
+
+
+def file_names(situation: Situation) -> list[str]:
+    """The texts of which datasets of the program were made, each once: the paths of files, where it reads files."""
+    return list(dict.fromkeys(_names(situation)))
 
 
 def _names(situation: Situation) -> Iterator[str]:

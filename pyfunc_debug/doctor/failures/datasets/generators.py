@@ -6,7 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.failures.datasets import declared_types, generator_calls, generator_counts
+from pyfunc_debug.doctor.failures.datasets import (
+    declared_types,
+    element_structures,
+    generator_calls,
+    generator_counts,
+)
 from pyfunc_debug.doctor.failures.models import class_weights
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
@@ -327,6 +332,10 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
     if returned is not None:
         return returned
     line = yields[0].lineno if yields else call.lineno
+    edit, said = element_structures.as_signed(found[1], given, file, source) if given is not None else (None, "")
+    if edit is not None:
+        cause = f"the generator yields {said}, {short(found[1], 50)}: each element must have that form."
+        return Explanation(RULE, file, line, cause, edit, "", "likely")
     return Explanation(RULE, file, line, cause, None, "Yield what the signature says, or change the signature.")
 
 
@@ -453,6 +462,11 @@ def _grouped(value: ast.expr, declared: ast.expr, source: Source) -> str:
 def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
     got, wanted = ast.literal_eval(found[1]), ast.literal_eval(found[2])
     for file, source, call in generator_calls.calls(situation):
+        edit = element_structures.declared_each(situation, file, source, call)
+        if edit is not None:
+            cause = f"the generator yields {got[0]} values, but one tensor of shape {wanted} is declared. "
+            cause += "These are the dtypes and shapes of its first element."
+            return Explanation(RULE, file, call.lineno, cause, edit, "", "likely")
         declared = [call, *_assigned(call, source)]
         sizes = _numbers(source, situation)
         places = [
@@ -657,8 +671,13 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
     if value.startswith("(") and isinstance(given, ast.Tuple) and alone:
         tf, several = alias(situation.spots[0], "tensorflow") if situation.spots else "tf", len(given.elts)
         cause = f"the one dtype that is declared, {found[1]}, makes one tensor of an element. "
+        edit = element_structures.declared_each(situation, file, source, call)
+        said = f"the generator yields {several} values (line {line}), but one {found[1]} tensor is declared."
+        if edit is not None:
+            said += " These are the dtypes and shapes of its first element."
+            return Explanation(RULE, file, call.lineno, said, edit, "", "likely")
         return declared_types.several(situation, several, cause, RULE) or Explanation(
-            RULE, file, line, f"the generator yields {several} values, but one {found[1]} tensor is declared.", None,
+            RULE, file, line, said, None,
             f"Declare each: output_signature=({tf}.TensorSpec(shape, dtype), ...) with {several} of them.",
         )  # fmt: skip
     cause = f"the generator yielded {short(value, 40)}, which does not become a {found[1]} tensor"

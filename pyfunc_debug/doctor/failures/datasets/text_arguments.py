@@ -27,7 +27,7 @@ def explain(situation: Situation) -> Explanation | None:
     for file, source in situation.sources():
         found = {
             one: new for one in source.calls_of(frozenset({"from_generator"}))
-            if (new := _called_with_values(one, source, situation)) is not None
+            if (new := _of_library(one, source, situation)) is not None
         }  # fmt: skip
         if found:
             return _explained(found, file, source)
@@ -51,7 +51,19 @@ def _explained(found: dict[ast.Call, str], file: str, source: Source) -> Explana
     return Explanation(RULE, file, call.lineno, cause, edit, advice)
 
 
-def _called_with_values(call: ast.Call, source: Source, situation: Situation) -> str | None:
+def called_with_values(call: ast.Call, source: Source) -> str:
+    """The arguments of from_generator with a lambda in the place of `args`; "" where these are not written there."""
+    given = generator_calls.given(call)
+    values = next((one.value for one in call.keywords if one.arg == "args"), None)
+    if not isinstance(given, (ast.Name, ast.Attribute)) or not isinstance(values, (ast.List, ast.Tuple)):
+        return ""
+    lines = [f"lambda: {source.text(given)}({', '.join(map(source.text, values.elts))})"]
+    lines += [source.text(one) for one in call.args[1:]]
+    lines += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.arg not in ("args", "generator")]
+    return ", ".join(lines)
+
+
+def _of_library(call: ast.Call, source: Source, situation: Situation) -> str | None:
     """The arguments of from_generator with a lambda for `args`, where a library's generator gets text by these."""
     given = generator_calls.given(call)
     texts = next((one.value for one in call.keywords if one.arg == "args"), None)
@@ -62,10 +74,7 @@ def _called_with_values(call: ast.Call, source: Source, situation: Situation) ->
         return None
     if not any(_is_text(one, situation) for one in texts.elts):
         return None
-    lines = [f"lambda: {source.text(given)}({', '.join(map(source.text, texts.elts))})"]
-    lines += [source.text(one) for one in call.args[1:]]
-    lines += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.arg not in ("args", "generator")]
-    return ", ".join(lines)
+    return called_with_values(call, source)
 
 
 def _defines(situation: Situation, name: str) -> bool:

@@ -1,0 +1,132 @@
+"""A pattern of names that no file has: which folder of it is there, and what that holds."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections import Counter
+
+from pyfunc_debug.doctor.failures.bodies.file_names import text_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, names
+from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
+
+RULE = "file-read"
+_SAID = re.compile(r"No files matched pattern: (.+?)'?\"?$", re.MULTILINE)
+_OF_NOTHING = re.compile(
+    r"float32 that does not match expected type of string|unknown (?:TensorShape|rank)|ran out of data|Empty Logs"
+    r"|[Ee]nd of sequence|contains no shape|expected string|got an empty|is empty"
+)
+"""What is said where a list of names is empty: TensorFlow makes float32 of nothing."""
+_FINDS = ("glob", "iglob", "rglob", "listdir", "scandir")
+_WILD = re.compile(r"[*?\[]")
+_MOST = 5000
+_SHOWN = 4
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if Dataset.list_files found no file."""
+    said, spot = _SAID.search(situation.message), situation.last
+    if said is None or spot is None or situation.body:
+        return None
+    return _told(spot, spot.line, said[1].split(", ")[0])
+
+
+def of_nothing(situation: Situation) -> Explanation | None:
+    """The explanation, if a dataset was made of an empty list of names, which the program looked for."""
+    said = situation.kind in ("StopIteration", "OutOfRangeError") or _OF_NOTHING.search(situation.message)
+    for spot in reversed(situation.spots) if said and not situation.body else ():
+        for call in spot.source.calls_of(frozenset({"from_tensor_slices"})):
+            for one in names(call):
+                value = spot.value(one)
+                if type(value) is list and not value and (found := _looked_for(spot, one)) is not None:
+                    return found
+    return None
+
+
+def _looked_for(spot: Spot, name: str) -> Explanation | None:
+    """`files = sorted(glob.glob("images/*.png"))`: what the list of that name was made of."""
+    for one in ast.walk(spot.source.tree):
+        if not isinstance(one, ast.Assign) or name not in map(dotted, one.targets):
+            continue
+        for call in calls(one.value):
+            pattern = text_of(call.args[0], spot) if call.args else None
+            if dotted(call.func).rpartition(".")[2] not in _FINDS or pattern is None:
+                continue
+            folder = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+            whole = os.path.join(folder, pattern) if isinstance(folder, os.PathLike) else pattern
+            return _told(spot, one.lineno, whole, f"{name} is empty: ")
+    return None
+
+
+def _told(spot: Spot, line: int, pattern: str, begin: str = "") -> Explanation:
+    folder, missing = _deepest(pattern)
+    cause = f"{begin}no file has a name like {pattern}. "
+    if missing:
+        seen = f"{folder or os.getcwd()} has no {missing}"
+        cause += f"{seen}{_held(folder)}."
+        relative = not os.path.isabs(pattern)
+        advice = "Write the folder that has the files" + (f": names begin at {os.getcwd()}." if relative else ".")
+        return Explanation(RULE, spot.file, line, cause, None, advice)
+    ends = _ends(folder)
+    wanted = os.path.splitext(pattern)[1]
+    cause += f"The folder is there{_held(folder)}."
+    if len(ends) == 1 and wanted and next(iter(ends)) != wanted and not _WILD.search(wanted):
+        edit = _other_end(spot, line, wanted, next(iter(ends)))
+        if edit is not None:
+            return Explanation(RULE, spot.file, line, cause, edit, "", "likely")
+    return Explanation(RULE, spot.file, line, cause, None, "Write a pattern that its names have.")
+
+
+def _deepest(pattern: str) -> tuple[str, str]:
+    """The last folder of a pattern that is there, and the part behind it that is not; "" where all are."""
+    parts = pattern.split(os.sep)
+    folder = os.sep if pattern.startswith(os.sep) else ""
+    for part in parts[:-1]:
+        if _WILD.search(part):
+            return folder, ""
+        if not os.path.isdir(os.path.join(folder, part)) and part:
+            return folder, part
+        folder = os.path.join(folder, part)
+    return folder, ""
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder or ".") as found:
+            listed = sorted(one.name for one, _ in zip(found, range(_MOST)))
+    except OSError:
+        return []
+    return [one for one in listed if not one.startswith(".") and ".pfrec" not in one]
+
+
+def _held(folder: str) -> str:
+    """What a folder holds, in words."""
+    names = _names(folder)
+    if not names:
+        return ", and it is empty"
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f", and it has {', '.join(names[:_SHOWN])}{more}"
+
+
+def _ends(folder: str) -> Counter[str]:
+    """How many files of a folder have each end."""
+    names = _names(folder)
+    files = [one for one in names if os.path.isfile(os.path.join(folder, one))]
+    return Counter(end for one in files if (end := os.path.splitext(one)[1]))
+
+
+def _other_end(spot: Spot, line: int, wanted: str, end: str) -> Edit | None:
+    """The line with another end in its one text that has the wrong one."""
+    statement = spot.source.statement(line)
+    texts = [
+        one for one in (ast.walk(statement) if statement is not None else ())
+        if isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value.endswith(wanted)
+    ]  # fmt: skip
+    if len(texts) != 1:
+        return None
+    written = spot.source.text(texts[0])
+    quote = written[-1]
+    return edit_of(spot.file, spot.source.replaced({texts[0]: f"{written[: -1 - len(wanted)]}{end}{quote}"}))
