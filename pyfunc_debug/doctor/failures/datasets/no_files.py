@@ -62,17 +62,17 @@ def _looked_for(spot: Spot, name: str) -> Explanation | None:
 
 
 def _told(spot: Spot, line: int, pattern: str, begin: str = "") -> Explanation:
-    folder, missing = _deepest(pattern)
+    folder, missing = deepest(pattern)
     cause = f"{begin}no file has a name like {pattern}. "
     if missing:
         seen = f"{folder or os.getcwd()} has no {missing}"
-        cause += f"{seen}{_held(folder)}."
+        cause += f"{seen}{held(folder)}."
         relative = not os.path.isabs(pattern)
         advice = "Write the folder that has the files" + (f": names begin at {os.getcwd()}." if relative else ".")
         return Explanation(RULE, spot.file, line, cause, None, advice)
     ends = _ends(folder)
     wanted = os.path.splitext(pattern)[1]
-    cause += f"The folder is there{_held(folder)}."
+    cause += f"The folder is there{held(folder)}."
     if len(ends) == 1 and wanted and next(iter(ends)) != wanted and not _WILD.search(wanted):
         edit = _other_end(spot, line, wanted, next(iter(ends)))
         if edit is not None:
@@ -80,7 +80,7 @@ def _told(spot: Spot, line: int, pattern: str, begin: str = "") -> Explanation:
     return Explanation(RULE, spot.file, line, cause, None, "Write a pattern that its names have.")
 
 
-def _deepest(pattern: str) -> tuple[str, str]:
+def deepest(pattern: str) -> tuple[str, str]:
     """The last folder of a pattern that is there, and the part behind it that is not; "" where all are."""
     parts = pattern.split(os.sep)
     folder = os.sep if pattern.startswith(os.sep) else ""
@@ -93,7 +93,8 @@ def _deepest(pattern: str) -> tuple[str, str]:
     return folder, ""
 
 
-def _names(folder: str) -> list[str]:
+def names_in(folder: str) -> list[str]:
+    """The names in a folder, sorted, without hidden ones and recordings; none of a folder that is not there."""
     try:
         with os.scandir(folder or ".") as found:
             listed = sorted(one.name for one, _ in zip(found, range(_MOST)))
@@ -102,9 +103,9 @@ def _names(folder: str) -> list[str]:
     return [one for one in listed if not one.startswith(".") and ".pfrec" not in one]
 
 
-def _held(folder: str) -> str:
+def held(folder: str) -> str:
     """What a folder holds, in words."""
-    names = _names(folder)
+    names = names_in(folder)
     if not names:
         return ", and it is empty"
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
@@ -113,7 +114,7 @@ def _held(folder: str) -> str:
 
 def _ends(folder: str) -> Counter[str]:
     """How many files of a folder have each end."""
-    names = _names(folder)
+    names = names_in(folder)
     files = [one for one in names if os.path.isfile(os.path.join(folder, one))]
     return Counter(end for one in files if (end := os.path.splitext(one)[1]))
 
