@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyfunc_debug.doctor.failures.bodies import (
+    array_sizes,
     arrays_for_numbers,
     body_values,
     closed_files,
@@ -320,6 +321,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     unread_files.explain,
     other_encodings.explain,
     closed_files.explain,
+    array_sizes.explain,
     text_numbers.explain,
     joined_texts.explain,
     thread_bound.explain,
