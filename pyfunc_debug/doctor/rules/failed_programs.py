@@ -33,6 +33,7 @@ NAMES = (
     "ragged-batch",
     "saved-classes",
     "serialization",
+    "session-feed",
     "shadowed-module",
     "shared-optimizer",
     "shared-state",

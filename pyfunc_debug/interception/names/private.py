@@ -222,6 +222,12 @@ def cached_graphs(cache: Any) -> Any:
     return cache._primary
 
 
+def of_object(method: Any, owner: Any) -> Any:
+    """The tf.function that an object has of its class's tf.function, once it was asked for; else the class's own."""
+    kept = getattr(method, "_descriptor_cache", None)
+    return method if kept is None else kept.get(owner, method)
+
+
 def referent(constraint: Any) -> Any:
     """What a Weakref type in a FunctionType stands for; None if it has been deleted."""
     reference = getattr(constraint, "_ref", None)

@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures.graphs import (
 )
 from pyfunc_debug.doctor.failures.graphs.chosen_values import chosen
 from pyfunc_debug.doctor.failures.graphs.foreign_code import unnamed
+from pyfunc_debug.doctor.failures.graphs.session_feeds import in_session
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled_function, cuts_a_loss, is_loss
 from pyfunc_debug.doctor.failures.models.keras_inputs import keras_input, listed_inputs
 from pyfunc_debug.doctor.failures.models.measured_losses import measured, stepped
@@ -89,6 +90,8 @@ def explain(situation: Situation) -> Explanation | None:
     value = wrapping.value_here(spot, statement)
     parts = symbolic_parts(value, spot) if value is not None else {}
     parts = parts or stored(statement, spot)
+    if in_session(situation, spot, parts.values()):
+        return None
     if _BOOL.search(message):
         return _bool(situation, spot, statement, value, parts)
     if _ITERATE.search(message):

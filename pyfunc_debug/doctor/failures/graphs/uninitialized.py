@@ -38,13 +38,13 @@ def explain(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if found is None or spot is None or statement is None or situation.body:
         return None
-    runs = [one for one in calls(statement) if _session(one, spot) is not None]
+    runs = [one for one in calls(statement) if session_of(one, spot) is not None]
     every = list(calls(spot.source.tree))
     elsewhere = [one for _, source in situation.sources() if source is not spot.source for one in calls(source.tree)]
     v1 = {dotted(one.func).rpartition(".")[0] for one in every if _last(one) in _V1} - {""}
     if len(runs) != 1 or not v1 or any(map(_restores, (*every, *elsewhere))):
         return None
-    name, graph = next(filter(None, found.groups())), _session(runs[0], spot).graph
+    name, graph = next(filter(None, found.groups())), session_of(runs[0], spot).graph
     wanted = _LOCAL if name in [one.op.name for one in graph.get_collection("local_variables")] else _GLOBAL
     made = [one for one in every if _last(one) in wanted]
     session = dotted(runs[0].func).rpartition(".")[0]
@@ -69,7 +69,7 @@ def _last(call: ast.Call) -> str:
     return dotted(call.func).rpartition(".")[2]
 
 
-def _session(call: ast.Call, spot: Spot) -> Any:
+def session_of(call: ast.Call, spot: Spot) -> Any:
     """The session that a call of `run` is one of."""
     held = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) and call.func.attr == "run" else None
     kinds = {one.__name__ for one in type(held).__mro__ if one.__module__.endswith(".client.session")}
@@ -102,7 +102,7 @@ def _of_initializer(
     if kept and not run and call.lineno < spot.line:
         cause = f"{name} has no value yet: {kept} (line {call.lineno}) gives the variables theirs, and nothing runs it."
         return _explained(spot, cause, _above(spot, statement, f"{session}.run({kept})"))
-    born = _line_of(graph, name, spot.file)
+    born = line_of(graph, name, spot.file)
     if line is None or born is None or not call.lineno < born < spot.line:
         return None
     cause = (
@@ -114,7 +114,7 @@ def _of_initializer(
     return _explained(spot, cause, edit, "" if edit is not None else advice)
 
 
-def _line_of(graph: Any, name: str, file: str) -> int | None:
+def line_of(graph: Any, name: str, file: str) -> int | None:
     """The user's line that made a variable."""
     try:
         frames = graph.get_operation_by_name(name).traceback
