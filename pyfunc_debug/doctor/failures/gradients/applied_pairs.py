@@ -25,7 +25,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line gives an optimizer something else than pairs."""
     spot = situation.last if not situation.body else None
     statement = spot.source.statement(spot.line) if spot is not None else None
-    asked = [one for one in calls(statement) if _applies(one)] if statement is not None else []
+    asked = [one for one in calls(statement) if applies(one)] if statement is not None else []
     if spot is None or len(asked) != 1:
         return None
     call, text = asked[0], spot.source.text
@@ -40,7 +40,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     if isinstance(given, ast.Tuple) and len(given.elts) == 2:
         return _told(spot, call, f"{_PAIRS}, not two lists.", f"zip({', '.join(map(text, given.elts))})")
-    variables = _variables(spot.source, given, spot.line)
+    variables = asked_for(spot.source, given, spot.line)
     if variables is None:
         return None
     return _told(
@@ -48,7 +48,7 @@ def explain(situation: Situation) -> Explanation | None:
     )
 
 
-def _applies(call: ast.Call) -> bool:
+def applies(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "apply_gradients"
 
 
@@ -60,7 +60,7 @@ def _told(spot: Spot, call: ast.Call, cause: str, new: str) -> Explanation:
     return Explanation(RULE, spot.file, call.lineno, cause, edit_of(spot.file, spot.source.replaced(pieces)))
 
 
-def _variables(source: Source, gradients: ast.expr, line: int) -> str | None:
+def asked_for(source: Source, gradients: ast.expr, line: int) -> str | None:
     """What the gradients were asked for, where the last line above that sets them asks a tape."""
     made = [
         one.value for one in ast.walk(source.tree)
@@ -79,7 +79,7 @@ def _swapped(spot: Spot, call: ast.Call, given: ast.expr) -> Explanation | None:
     if zipped is None or len(zipped.args) != 2 or zipped.keywords:
         return None
     first, second = zipped.args
-    if _variables(spot.source, second, spot.line) is None or _variables(spot.source, first, spot.line) is not None:
+    if asked_for(spot.source, second, spot.line) is None or asked_for(spot.source, first, spot.line) is not None:
         return None
     text = spot.source.text
     cause = f"{_PAIRS}, the gradient first: zip gives it the variables first."

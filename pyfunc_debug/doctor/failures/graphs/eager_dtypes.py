@@ -24,6 +24,9 @@ _OF_TWO = (
     "squared_difference",
 )  # fmt: skip
 
+_TENSORS = ("constant", "convert_to_tensor")
+"""They keep the dtype of an array."""
+
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an operation of the failing line has a side of each dtype."""
@@ -69,8 +72,12 @@ def _pairs(statement: ast.stmt, spot: Spot) -> Iterator[tuple[ast.expr, ast.expr
 def _dtype(node: ast.expr, spot: Spot) -> str:
     """The dtype of an eager tensor or a variable; of an array of NumPy's too, which keeps its own beside a tensor."""
     known = str(getattr(getattr(computed(node, spot), "dtype", None), "name", ""))
+    if isinstance(node, ast.Subscript) and not known:
+        return _dtype(node.value, spot)
     if known or not isinstance(node, (ast.Call, ast.BinOp)):
         return known
+    if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _TENSORS:
+        return _dtype(node.args[0], spot) if len(node.args) == 1 and not node.keywords else ""
     if isinstance(node, ast.BinOp):
         return _dtype(node.left, spot) or _dtype(node.right, spot)
     if not root_is(node.func, spot, "tensorflow") or dotted(node.func).rpartition(".")[2] not in _OF_TWO:

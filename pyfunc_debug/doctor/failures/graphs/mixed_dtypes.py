@@ -10,12 +10,13 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     calls,
     dtype_of,
     is_symbolic,
+    lookup,
     root_is,
     symbolic_parts,
 )
@@ -38,6 +39,10 @@ _TWO_TENSORS = ("add", "subtract", "multiply", "divide", "pow", "maximum", "mini
 _PRODUCTS = ("matmul", "tensordot", "matvec")
 """Ops of two tensors: NumPy's functions of these names take any dtypes."""
 _BOOL = re.compile(r"DataType bool not in list of allowed values")
+_BOOL_NUMBER = re.compile(
+    r"Expected bool, but got (-?[\d.e+-]+) of type '(?:int|float)'"
+    r"|Cannot convert (-?[\d.e+-]+) to EagerTensor of dtype bool"
+)
 _REDUCE = ("reduce_mean", "reduce_sum", "mean", "sum")
 _COMPARE = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or")
 
@@ -51,6 +56,9 @@ def explain(situation: Situation) -> Explanation | None:
     found = _NUMBER.search(situation.message)
     if found is not None:
         return _number(spot, statement, found[1] or found[4], float(found[2] or found[3]))
+    found = _BOOL_NUMBER.search(situation.message)
+    if found is not None:
+        return _of_bool(spot, statement, float(found[1] or found[2]))
     found = _OPERANDS.search(situation.message)
     if found is not None:
         wanted = {found[1], found[2]}
@@ -134,7 +142,7 @@ def _floats(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | 
     found: dict[ast.expr, str] = {
         side: f"{tf}.cast({side.id}, {tf}.{narrow})"
         for side in _sides(statement)
-        if isinstance(side, ast.Name) and side.id in made and _dtype(side, spot) == wide
+        if isinstance(side, ast.Name) and (side.id in made or wide == "float64") and _dtype(side, spot) == wide
     }  # fmt: skip
     new = spot.source.replaced(found) if found else None
     if new is None:
@@ -300,7 +308,61 @@ def _dtype(node: ast.expr, spot: Spot) -> str:
     return dtype_of(value) if is_symbolic(value) else ""
 
 
+def _of_bool(spot: Spot, statement: ast.stmt, number: float) -> Explanation | None:
+    """`1 - done` of a tensor of bools."""
+    found = {
+        id(one): one for one, other in _pairs(statement, spot)
+        if isinstance(other, ast.Constant) and type(other.value) in (int, float) and other.value == number
+        and _holds_bools(one, spot)
+    }  # fmt: skip
+    if len(found) != 1:
+        return None
+    one = next(iter(found.values()))
+    floats = {
+        dtype_of(value) for name in names(statement) if _is_tensor(value := spot.value(name))
+        and "float" in dtype_of(value)
+    }  # fmt: skip
+    return _cast(spot, one, floats.pop() if len(floats) == 1 else "float32", _AS_NUMBERS, statement)
+
+
+_AS_NUMBERS = "is a tensor of bools: NumPy computes with them as with 0 and 1, TensorFlow does not."
+
+
+def _masked(spot: Spot, node: ast.AST) -> ast.expr | None:
+    """The bools of `x * mask`, which TensorFlow multiplies as bools: the numbers of x are gone."""
+    found = [
+        (one.left, one.right) for one in ast.walk(node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)
+    ]  # fmt: skip
+    sides = [one if _holds_bools(one, spot) else other for one, other in found
+             if _holds_bools(one, spot) != _holds_bools(other, spot)]  # fmt: skip
+    return sides[0] if len(sides) == 1 else None
+
+
+def _holds_bools(node: ast.expr, spot: Spot) -> bool:
+    """Whether an expression is a tensor of bools, of a graph or eager."""
+    value = lookup(node, spot)
+    return _is_bool(node, spot) or (_is_tensor(value) and dtype_of(value) == "bool")
+
+
+def _is_tensor(value: object) -> bool:
+    return is_symbolic(value) or type(value).__name__ == "EagerTensor"
+
+
 def _bools(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    mask = _masked(spot, statement)
+    read = [name for one in calls(statement) if one.args for name in names(one.args[0])
+            if dotted(one.func).rpartition(".")[2] in _REDUCE]  # fmt: skip
+    for one in own_nodes(spot.function or spot.source.tree) if mask is None else ():
+        if not isinstance(one, ast.Assign) or one.lineno >= spot.line or len(one.targets) != 1:
+            continue
+        if dotted(one.targets[0]) in read and _holds_bools(one.targets[0], spot):
+            mask = _masked(spot, one.value) or mask
+    if mask is not None:
+        floats = {
+            dtype_of(value) for value in spot.variables.values() if is_symbolic(value) and "float" in dtype_of(value)
+        }  # fmt: skip
+        why = "is a tensor of bools: of a product with it TensorFlow makes bools, too, where NumPy has numbers."
+        return _cast(spot, mask, floats.pop() if len(floats) == 1 else "float32", why)
     found = [
         one.args[0] for one in calls(statement)
         if dotted(one.func).rpartition(".")[2] in _REDUCE and one.args and _is_bool(one.args[0], spot)
