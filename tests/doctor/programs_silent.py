@@ -2242,6 +2242,24 @@ def a_dict_by_the_turns_of_a_loop_of_pythons():
         step(tf.constant(value))
 
 
+@triggers("trace-only", says="tf.py_function(keep, [grads[i]], [])", pastes=True)
+def gradients_added_up_in_a_list_of_python_s():
+    w = [tf.Variable([1.0, 2.0]), tf.Variable(3.0)]
+    total = [0, 0]
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(w[0] * x) * w[1]
+        grads = tape.gradient(loss, w)
+        for i in range(2):
+            total[i] += grads[i]
+        return loss
+
+    for _ in range(3):
+        step(tf.constant([1.0, 1.0]))
+
+
 @triggers("trace-only", says="def keep(loss, name=name):", pastes=True)
 def a_dict_by_a_name_that_is_given():
     losses = {}

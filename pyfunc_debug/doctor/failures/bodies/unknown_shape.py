@@ -35,7 +35,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import (
     written_inputs,
 )
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, parameters, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import (
     Described,
@@ -257,6 +257,9 @@ def _keras_inputs(situation: Situation) -> list[tuple[str, Shape]]:
 def _unknown_tensor(situation: Situation) -> Any:
     """A symbolic tensor of unknown rank: in the user's line, or the innermost one among the library's variables."""
     spot = situation.last
+    looped = _of_loop(situation)
+    if looped:
+        return looped[0][1]
     if spot is not None:
         statement = spot.source.statement(spot.line)
         for value in (symbolic_parts(statement, spot) if statement is not None else {}).values():
@@ -267,6 +270,25 @@ def _unknown_tensor(situation: Situation) -> Any:
         if is_symbolic(value) and shape_of(value) is None:
             innermost = value
     return innermost
+
+
+def _of_loop(situation: Situation) -> list[tuple[Shape, Any]]:
+    """The shapes that a loop's variables had before, and what has none after a round: the refused one is first."""
+    refused = _LOOP.search(situation.message)
+    for one in reversed(frames(situation.inner.__traceback__)) if refused is not None else ():
+        known = one.f_locals
+        if not {"symbol_names", "init_vars", "iter_exit_vars"} <= set(known):
+            continue
+        found = [
+            (str(name), shape, last)
+            for name, first, last in zip(known["symbol_names"], known["init_vars"], known["iter_exit_vars"])
+            if is_symbolic(last)
+            and shape_of(last) is None
+            and (shape := () if type(first) in (int, float, bool) else shape_of(first)) is not None
+        ]
+        found.sort(key=lambda one: f"'{one[0]}' {refused[0]}" not in situation.message if refused else False)
+        return [(shape, last) for _, shape, last in found]
+    return []
 
 
 def _variables(traceback: TracebackType | None) -> Iterator[Any]:
@@ -327,6 +349,10 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if before is not None and place is not None and place < len(known) and known[place] is None:
         sizes = [int(one) if one.isdigit() else None for one in re.findall(r"\w+", before[1])]
         known[place] = tuple(sizes)
+    for shape, last in _of_loop(situation):
+        at = _place(last, op)
+        if at is not None and at < len(known) and known[at] is None:
+            known[at] = shape
     known = _of_any_batch(known, situation, node, op, spot, call)
     into = _into_variable(situation, node, call, tensor) if not sure else None
     if into is not None:

@@ -136,7 +136,11 @@ def in_python(
         for one in part.names
         if one in names(statement)
     ]
-    listed = ", ".join(inputs)
+    elements = {name: _element(statement, name, keys) for name in inputs} if not hashed else {}
+    given = {one: name for name, found in elements.items() for one in found}
+    if given:  # of a list of tensors one is an input
+        lines = list(source.spliced(given, first, last))
+    listed = ", ".join(source.text(found[0]) if (found := elements.get(name)) else name for name in inputs)
     return Edit(
         "", first, last,
         (
@@ -146,6 +150,17 @@ def in_python(
             f"{blanks}{tf}.py_function({name}, [{listed}], [])",
         ),
     )  # fmt: skip
+
+
+def _element(statement: ast.stmt, name: str, keys: Sequence[str]) -> list[ast.expr]:
+    """`grads[i]` wherever a statement reads `grads`, with i of Python's own; empty where it reads it otherwise, too."""
+    read = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id == name]
+    found: list[ast.expr] = [
+        one for one in ast.walk(statement)
+        if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name) and one.value.id == name
+        and names(one.slice) and set(names(one.slice)) <= set(keys)
+    ]  # fmt: skip
+    return found if len(found) == len(read) and len({ast.unparse(one) for one in found}) == 1 else []
 
 
 class _Keys(ast.NodeTransformer):
