@@ -15,7 +15,9 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     calls,
     dtype_of,
+    is_ndarray,
     is_symbolic,
+    is_tf_variable,
     lookup,
     root_is,
     symbolic_parts,
@@ -143,6 +145,18 @@ def _floats(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | 
         side: f"{tf}.cast({side.id}, {tf}.{narrow})"
         for side in _sides(statement)
         if isinstance(side, ast.Name) and (side.id in made or wide == "float64") and _dtype(side, spot) == wide
+    }  # fmt: skip
+    found |= {
+        side: f"{tf}.cast({dotted(side)}, {tf}.{narrow})"
+        for side in _sides(statement)
+        if isinstance(side, ast.Attribute) and _has_dtype(value := lookup(side, spot)) and dtype_of(value) == wide
+    }  # fmt: skip
+    found |= {
+        one: spot.source.with_argument(one, f"{tf}.{narrow}")
+        for one in calls(statement)
+        if wide == "float64" and dotted(one.func) in (f"{tf}.constant", f"{tf}.convert_to_tensor")
+        and len(one.args) == 1 and not one.keywords and is_ndarray(value := lookup(one.args[0], spot))
+        and dtype_of(value) == wide
     }  # fmt: skip
     new = spot.source.replaced(found) if found else None
     if new is None:
@@ -342,6 +356,10 @@ def _holds_bools(node: ast.expr, spot: Spot) -> bool:
     """Whether an expression is a tensor of bools, of a graph or eager."""
     value = lookup(node, spot)
     return _is_bool(node, spot) or (_is_tensor(value) and dtype_of(value) == "bool")
+
+
+def _has_dtype(value: object) -> bool:
+    return _is_tensor(value) or is_tf_variable(value)
 
 
 def _is_tensor(value: object) -> bool:
