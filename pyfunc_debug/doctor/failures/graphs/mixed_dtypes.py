@@ -367,9 +367,11 @@ def _is_tensor(value: object) -> bool:
 
 
 def _bools(spot: Spot, statement: ast.stmt) -> Explanation | None:
-    mask = _masked(spot, statement)
-    read = [name for one in calls(statement) if one.args for name in names(one.args[0])
-            if dotted(one.func).rpartition(".")[2] in _REDUCE]  # fmt: skip
+    reduced = [one.args[0] for one in calls(statement) if one.args and dotted(one.func).rpartition(".")[2] in _REDUCE]
+    places: list[ast.AST] = [*reduced] or [statement]
+    masks = [inside for one in places if (inside := _masked(spot, one)) is not None]
+    mask = masks[0] if len(masks) == 1 else None
+    read = [name for one in reduced for name in names(one)]
     for one in own_nodes(spot.function or spot.source.tree) if mask is None else ():
         if not isinstance(one, ast.Assign) or one.lineno >= spot.line or len(one.targets) != 1:
             continue
