@@ -343,6 +343,9 @@ KERAS_SLICES = "keras.src.trainers.data_adapters.array_slicing"
 KERAS_WEIGHTS = "keras.src.trainers.data_adapters.data_adapter_utils"
 KERAS_WEIGHTED = "keras.src.trainers.data_adapters.tf_dataset_adapter"
 KERAS_TRAINER = "keras.src.backend.tensorflow.trainer"
+KERAS_OLD_BACKEND = "keras.src.legacy.backend"
+"""What `from keras import backend as K` gives of Keras 2."""
+METRICS_OF_V1 = "tensorflow.python.ops.metrics_impl"
 
 
 def keras_function(module: Any, owner: str, name: str) -> Any:

@@ -6,6 +6,7 @@ import ast
 import re
 import textwrap
 
+from pyfunc_debug.doctor.code import local_names
 from pyfunc_debug.doctor.failures.graphs import late_variables
 from pyfunc_debug.doctor.failures.models import layers_in_call
 from pyfunc_debug.doctor.failures.pastes import wrapping
@@ -59,18 +60,52 @@ def explain(situation: Situation) -> Explanation | None:
             "call to call."
         )
     in_class = isinstance(spot.source.parent(function), ast.ClassDef)
-    target = "__init__" if "self." in code else f"a line above {function.name}"
+    target = "into __init__" if "self." in code else f"above {function.name}"
     if in_class and "self." not in code:
-        target = f"__init__, as self.{code.partition(' ')[0]}"
-    advice = f"Move the line into {target}."
+        target = f"into __init__, as self.{code.partition(' ')[0]}"
+    read = _lines_read(function, statement)
+    advice = f"Move the line {target}."
+    if read:
+        every = ", ".join(str(line) for line in sorted(read))
+        advice = f"Move the line {target}, with what it reads of {function.name} (line{'s'[: len(read) > 1]} {every})."
     given = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
     value = getattr(statement, "value", None)
-    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or (value is not None and given & set(names(value))):
+    if (
+        not isinstance(statement, (ast.Assign, ast.AnnAssign))
+        or read is None
+        or (value is not None and given & set(names(value)))
+    ):
         advice = f"Use what makes them once before {function.name} is called: they are there then."
     elif restart:
-        again = f"self.{restart}" if target.endswith("self." + code.partition(" ")[0]) else restart
+        again = f"self.{restart}" if target.endswith("as self." + code.partition(" ")[0]) else restart
         advice += f" In its place `{again}` begins with its value again, as eager code does in each call."
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else advice)
+
+
+def _lines_read(function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> set[int] | None:
+    """The lines of a function that make what a statement of it reads; None where these need more than moving."""
+    given = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
+    local = local_names(function)
+    found: set[int] = set()
+    waiting = [statement]
+    while waiting:
+        one = waiting.pop()
+        value = getattr(one, "value", None)
+        if not isinstance(one, (ast.Assign, ast.AnnAssign)) or not isinstance(value, ast.expr):
+            return None
+        for name in set(names(value)) & local - {"self"}:
+            made = [part for part in function.body if name in _bound(part)]
+            if name in given or len(made) != 1 or made[0].lineno >= statement.lineno:
+                return None
+            if made[0].lineno not in found:
+                found.add(made[0].lineno)
+                waiting.append(made[0])
+    return found
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement binds, in whatever block of it."""
+    return {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
 
 
 def _copy(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Explanation | None:

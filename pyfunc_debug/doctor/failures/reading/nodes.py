@@ -274,6 +274,16 @@ def return_value(function: Function) -> ast.expr | None:
     return found[0] if len(found) == 1 else None
 
 
+def local_function(given: ast.expr | None, spot: Spot) -> Function | None:
+    """A function given as an argument: a lambda, or one of the file; of two, that of the running function's own."""
+    if isinstance(given, ast.Lambda):
+        return given
+    every = (one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef))
+    found = [one for one in every if one.name == dotted(given)]
+    inside = [one for one in found if spot.function is not None and spot.function in spot.source.around(one)]
+    return (inside or found)[0] if len(inside or found) == 1 else None
+
+
 def site_spot(node: Node, situation: Situation) -> Spot | None:
     """A frame at the call of py_function, for names and edits."""
     if node.site is None:
