@@ -963,6 +963,45 @@ def a_normalization_beside_ops_in_a_sequential_model():
     _fit(keras.Sequential([keras.Input((4,)), keras.layers.Lambda(scaled), keras.layers.Dense(1)]))
 
 
+@triggers("untracked-layer", says="y = encoder(x)", pastes=True)
+def a_model_of_a_function_in_a_named_lambda():
+    def build():
+        model = keras.Sequential(name="encoder")
+        model.add(keras.layers.Dense(3))
+        return model
+
+    encoder = build()
+    x = keras.Input((4,))
+    y = keras.layers.Lambda(lambda x: encoder(x), name="encoder")(x)
+    _fit(keras.Model(x, keras.layers.Dense(1)(y)))
+
+
+@triggers("untracked-layer", says="self.base")
+def a_model_of_an_object_in_two_lambdas():
+    class Builder:
+        def __init__(self):
+            self.base = keras.layers.Dense(3)
+
+        def build(self):
+            x, y = keras.Input((4,)), keras.Input((4,))
+            first = keras.layers.Lambda(lambda t: self.base(t))(x)
+            second = keras.layers.Lambda(lambda t: self.base(t) * 2.0)(y)
+            return keras.Model([x, y], keras.layers.Dense(1)(first - second))
+
+    model = Builder().build()
+    model.compile("sgd", "mse")
+    model.fit([np.ones((8, 4)), np.ones((8, 4))], np.ones((8, 1)), batch_size=4, verbose=0)
+
+
+@near("untracked-layer")
+def a_layer_that_is_the_function_of_a_lambda():
+    base = keras.layers.Dense(3)
+    x = keras.Input((4,))
+    y = keras.layers.Lambda(base)(x)
+    z = keras.layers.Lambda(lambda t: base(t))(x)
+    _fit(keras.Model(x, keras.layers.Dense(1)(y + z)))
+
+
 @near("untracked-layer")
 def a_layer_without_weights_in_a_lambda():
     flat = keras.layers.Flatten()
