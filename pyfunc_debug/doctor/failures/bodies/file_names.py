@@ -49,7 +49,7 @@ def _said(situation: Situation, spot: Spot) -> str:
 
 def _read_as_none(spot: Spot) -> Iterator[str]:
     """The names of the images that `cv2.imread` gave None for, where variables hold them."""
-    for call in _in_function(spot):
+    for call in in_function(spot):
         parent = spot.source.parent(call)
         kept = parent.targets[0] if isinstance(parent, ast.Assign) else None
         none = isinstance(kept, ast.Name) and kept.id in spot.variables and spot.variables[kept.id] is None
@@ -59,7 +59,7 @@ def _read_as_none(spot: Spot) -> Iterator[str]:
                 yield name
 
 
-def _in_function(spot: Spot) -> Iterator[ast.Call]:
+def in_function(spot: Spot) -> Iterator[ast.Call]:
     """The calls of the function that ran; those of the file's own lines where none did."""
     function = spot.function
     yield from calls(function if function is not None else spot.source.tree)
@@ -68,7 +68,7 @@ def _in_function(spot: Spot) -> Iterator[ast.Call]:
 def _not_split(situation: Situation, spot: Spot, said: str) -> Explanation | None:
     """A split at a backslash, of a path that has slashes; or the other way round."""
     for place in _places(spot):
-        for call in _in_function(place):
+        for call in in_function(place):
             name, given = getattr(call.func, "attr", ""), call.args[0] if call.args else None
             if name not in ("split", "rsplit") or not isinstance(call.func, ast.Attribute):
                 continue
@@ -105,7 +105,7 @@ def _places(spot: Spot) -> Iterator[Spot]:
     """The function that failed, and the functions of its file that it calls, with what they were given."""
     yield spot
     own = {one.name: one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef)}
-    for call in _in_function(spot):
+    for call in in_function(spot):
         function = own.get(dotted(call.func))
         if function is None or function is spot.function:
             continue

@@ -104,6 +104,9 @@ def _lists(given: dict[str, ast.expr], spot: Spot, inputs: int) -> Explanation |
     rows = {one: found for one in nodes if (found := _rows(lookup(one, spot))) is not None}
     names = {spot.source.text(one) for one in rows}
     own = given.get("x")
+    texts = [one for one in nodes if _is_texts(one, spot)]
+    if own is not None and own in texts:
+        return _of_texts(spot, texts, list(rows))
     if not rows or (own in rows and 1 < inputs == rows[own][0]):
         return None
     shapes = {shape for _, shape in rows.values()}
@@ -121,6 +124,21 @@ def _lists(given: dict[str, ast.expr], spot: Spot, inputs: int) -> Explanation |
     np = alias(spot, "numpy")
     placed = spot.source.replaced({one: f"{np}.array({spot.source.text(one)})" for one in rows})
     return Explanation(RULE, spot.file, min(one.lineno for one in rows), cause, edit_of(spot.file, placed))
+
+
+def _of_texts(spot: Spot, texts: list[ast.expr], rows: list[ast.expr]) -> Explanation:
+    """A list of texts for a model that takes texts: a tensor of them, as Keras knows no list."""
+    text, np, tf = spot.source.text, alias(spot, "numpy"), alias(spot, "tensorflow")
+    new = {one: f"{tf}.constant({text(one)})" for one in texts}
+    new |= {one: f"{np}.array({text(one)})" for one in rows}
+    cause = f"{short(text(texts[0]), 30)} is a list of texts. Keras takes a tensor of them, and arrays."
+    return Explanation(RULE, spot.file, spot.line, cause, edit_of(spot.file, spot.source.replaced(new)))
+
+
+def _is_texts(node: ast.expr, spot: Spot) -> bool:
+    """Whether it is a list of texts."""
+    value = lookup(node, spot)
+    return type(value) is list and bool(value) and all(type(one) is str for one in value)
 
 
 def _rows(value: Any) -> tuple[int, tuple[int | None, ...] | None] | None:
