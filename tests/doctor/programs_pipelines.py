@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import queue
 import random
 import tempfile
@@ -526,3 +527,83 @@ def an_iterator_in_the_loop():
     for epoch in range(3):
         pairs = zip(ds, ds)
         print(epoch, sum(int(x) + int(y) for x, y in pairs))
+# -- absolute-join ----------------------------------------------------------------------------------------------------
+
+
+def _images():
+    root = tempfile.mkdtemp()
+    os.makedirs(os.path.join(root, "img"))
+    os.makedirs(os.path.join(root, "mask"))
+    for folder in ("img", "mask"):
+        np.save(os.path.join(root, folder, "a.npy"), np.ones(2, np.float32))
+    return root, [os.path.join(root, "img", "a.npy")] * 2
+
+
+@triggers("absolute-join", says="os.path.basename(path)", pastes=True)
+def a_mask_by_the_path_of_its_image():
+    root, files = _images()
+
+    def load(path):
+        path = path.numpy().decode()
+        return np.load(path), np.load(os.path.join(root, "mask", path))
+
+    ds = tf.data.Dataset.from_tensor_slices(files)
+    list(ds.map(lambda p: tf.py_function(load, [p], [tf.float32, tf.float32])))
+
+
+@triggers("absolute-join", says="It was one in all of 2 calls", pastes=True)
+def a_mask_by_bytes():
+    root, files = _images()
+
+    def load(image):
+        name = image.decode("utf-8")
+        mask_path = os.path.join(root + "/mask", name)
+        return np.load(mask_path)
+
+    list(tf.data.Dataset.from_tensor_slices(files).map(lambda p: tf.numpy_function(load, [p], tf.float32)))
+
+
+@triggers("absolute-join", says="os.path.basename(tf.compat.as_str(path.numpy()))", pastes=True)
+def a_mask_by_a_text_of_tensorflow():
+    root, files = _images()
+    folders = {"mask": os.path.join(root, "mask")}
+
+    def load(path, number):
+        return np.load(os.path.join(folders["mask"], tf.compat.as_str(path.numpy()))) * number.numpy()
+
+    ds = tf.data.Dataset.from_tensor_slices((files, [1.0, 2.0]))
+    list(ds.map(lambda p, n: tf.py_function(load, [p, n], tf.float32)))
+
+
+@near("absolute-join")
+def a_mask_by_the_name_of_its_image():
+    root, files = _images()
+
+    def load(path):
+        path = path.numpy().decode()
+        name = os.path.basename(path)
+        return np.load(path), np.load(os.path.join(root, "mask", name))
+
+    ds = tf.data.Dataset.from_tensor_slices(files)
+    list(ds.map(lambda p: tf.py_function(load, [p], [tf.float32, tf.float32])))
+
+
+@near("absolute-join")
+def names_behind_a_folder():
+    root, _ = _images()
+
+    def load(name):
+        return np.load(os.path.join(root, "img", name.decode()))
+
+    list(tf.data.Dataset.from_tensor_slices(["a.npy"]).map(lambda p: tf.numpy_function(load, [p], tf.float32)))
+
+
+@near("absolute-join")
+def a_whole_path_that_comes_first():
+    root, _ = _images()
+
+    def load(folder, name):
+        return np.load(os.path.join(folder.decode(), name.decode()))
+
+    ds = tf.data.Dataset.from_tensor_slices(([root + "/img"], ["a.npy"]))
+    list(ds.map(lambda f, n: tf.numpy_function(load, [f, n], tf.float32)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyfunc_debug.doctor.rules import (
     Rule,
+    absolute_joins,
     aliasing,
     apart_draws,
     batch_means,
@@ -130,6 +131,7 @@ MODULES: tuple[Rule, ...] = (
     broadcast_losses,
     broadcast_metrics,
     bytes_compared,
+    absolute_joins,
     cached_orders,
     changed_by_hand,
     changed_order,
