@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_keras
 
 RULE = "structure"
 _MANY = re.compile(r"too many values to unpack \(expected (\d+)\)")
+_COUNT = re.compile(r"(?:too many|not enough) values to unpack")
 _ALONE = "cannot unpack non-iterable float object"
 
 
@@ -40,6 +41,24 @@ def explain(situation: Situation) -> Explanation | None:
         edit = edit_of(spot.file, spot.source.replaced({target.elts[1]: f"*{text}"}))
         return Explanation(RULE, spot.file, call.lineno, cause, edit)
     return None
+
+
+def rows(situation: Situation) -> Explanation | None:
+    """The explanation, if a list of tuples, as of a replay buffer, was unpacked into a name for each part of them."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if not _COUNT.search(situation.message) or spot is None or not isinstance(statement, ast.Assign):
+        return None
+    target, value = statement.targets[0], lookup(statement.value, spot)
+    if not isinstance(target, (ast.Tuple, ast.List)) or type(value) not in (list, tuple) or not value:
+        return None
+    count, plain = len(target.elts), not any(isinstance(one, ast.Starred) for one in target.elts)
+    if not plain or len(value) == count or any(type(one) not in (tuple, list) or len(one) != count for one in value):
+        return None
+    text = spot.source.text(statement.value)
+    cause = f"{text} has {len(value)} rows of {count} values each. zip gives each name its value of all rows."
+    edit = edit_of(spot.file, spot.source.replaced({statement.value: f"zip(*{spot.source.atom(statement.value)})"}))
+    return Explanation(RULE, spot.file, statement.lineno, cause, edit)
 
 
 def _evaluated(spot: Spot, target: ast.Tuple | ast.List, call: ast.Call, many: bool) -> Explanation | None:
