@@ -224,6 +224,7 @@ from pyfunc_debug.doctor.failures.models import (
     unread_images,
     weights_read,
 )
+from pyfunc_debug.doctor.failures.ops import matched_shapes
 from pyfunc_debug.doctor.failures.pastes import neighbours, whole_functions
 from pyfunc_debug.doctor.failures.pastes.added_imports import with_imports
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, from_facts
@@ -264,7 +265,6 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     label_shapes.explain,
     embedding_sizes.explain,
     input_orders.explain,
-    input_shapes.explain,
     drawn_actions.explain,
     identifiers.explain,
     metric_labels.explain,
@@ -407,6 +407,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     environments.observation,
     unpacked.explain,
     unbatched.explain,
+    input_shapes.explain,
     generators.grouped,
     results.explain,
     object_values.explain,
@@ -469,6 +470,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     shared_optimizers.explain,
     arrays_for_numbers.explain,
     item_writes.added,
+    matched_shapes.explain,
     landed.at_last,
 )
 
