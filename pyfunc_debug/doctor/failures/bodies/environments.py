@@ -56,7 +56,11 @@ def observation(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None:
         return None
-    pairs = [value for name in names(_read(statement)) if _is_pair(value := spot.variables.get(name, spot.value(name)))]
+    taken = {
+        dotted(one.value) for one in ast.walk(_read(statement)) if isinstance(one, ast.Subscript) and _is_place(one)
+    }
+    read = [name for name in names(_read(statement)) if name not in taken]
+    pairs = [value for name in read if _is_pair(value := spot.value(name))]
     for pair in pairs:
         for holder, made, name in _resets(situation, pair):
             text = holder.source.text
@@ -87,6 +91,11 @@ def _read(statement: ast.stmt) -> ast.AST:
 def _is_pair(value: Any) -> bool:
     """Whether a value is a tuple of an observation and a dict."""
     return type(value) is tuple and len(value) == 2 and type(value[1]) is dict and type(value[0]) is not dict
+
+
+def _is_place(node: ast.Subscript) -> bool:
+    """Whether it is `state[0]`: the line knows of the tuple."""
+    return isinstance(node.slice, ast.Constant) and type(node.slice.value) is int
 
 
 def _is_unpacked(statement: ast.stmt, call: ast.Call) -> bool:

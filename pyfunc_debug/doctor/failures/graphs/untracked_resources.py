@@ -37,7 +37,7 @@ def explain(situation: Situation) -> Explanation | None:
     ]  # fmt: skip
     inside = [one for one in made if spot.source.function(one.lineno) is not None]
     cause = f"A function that is saved with {owner} uses a {what} that neither {owner} nor what it holds has."
-    held = _held(spot, owner, is_table)
+    held = _held(spot, owner, is_table, situation.message)
     if held is not None and not inside:
         first = spot.source.span(statement)[0]
         blanks = indent_of(spot.source.lines[first - 1])
@@ -50,12 +50,12 @@ def explain(situation: Situation) -> Explanation | None:
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
 
 
-def _held(spot: Spot, owner: str, is_table: bool) -> str | None:
+def _held(spot: Spot, owner: str, is_table: bool, said: str) -> str | None:
     """The one name at the line that saves which has a table, or a variable."""
 
     def fits(value: Any) -> bool:
         kinds = {one.__name__ for one in type(value).__mro__}
-        return bool(kinds & set(_TABLES)) if is_table else is_tf_variable(value)
+        return bool(kinds & set(_TABLES)) if is_table else is_tf_variable(value) and f"'{value.name}'" in said
 
     found = {name for name, value in {**spot.module, **spot.variables}.items() if name != owner and fits(value)}
     return found.pop() if len(found) == 1 else None

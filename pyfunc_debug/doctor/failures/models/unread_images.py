@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.bodies.file_names import in_function, text_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
 from pyfunc_debug.doctor.failures.reading.symbols import calls
 
 RULE = "broken-image"
@@ -23,12 +23,19 @@ def explain(situation: Situation) -> Explanation | None:
     if not _NONE.search(situation.message):
         return None
     for spot in reversed(situation.spots):
+        failing = spot.source.statement(spot.line)
+        read = names(failing) if failing is not None else []
         for call in in_function(spot):
             statement = spot.source.parent(call)
             target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
             if not dotted(call.func).endswith("imread") or not isinstance(target, ast.Name) or not call.args:
                 continue
-            if target.id not in spot.variables or spot.variables[target.id] is not None or call.lineno > spot.line:
+            if (
+                target.id not in read
+                or target.id not in spot.variables
+                or spot.variables[target.id] is not None
+                or call.lineno > spot.line
+            ):
                 continue
             name = text_of(call.args[0], spot)
             if name is not None:
