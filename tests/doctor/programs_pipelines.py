@@ -527,6 +527,8 @@ def an_iterator_in_the_loop():
     for epoch in range(3):
         pairs = zip(ds, ds)
         print(epoch, sum(int(x) + int(y) for x, y in pairs))
+
+
 # -- absolute-join ----------------------------------------------------------------------------------------------------
 
 

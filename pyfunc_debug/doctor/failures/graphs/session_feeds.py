@@ -140,6 +140,9 @@ def _fitting(array: Any, wanted: _Shape, text: str, np: str, whole: bool) -> tup
         return f"[{text}]", "one row. A list of it is a batch of one"
     if len(given) == 2 and len(wanted) == 1 and given[1] > 1 and _one_hot(array):
         return f"{np}.argmax({text}, axis=1)", "rows with a 1 for the class, where it takes the class's number"
+    if given and wanted[:1] in ((None,), (1,)) and None not in wanted[1:] and array.size == _product(wanted[1:]):  # type: ignore[arg-type]
+        rest = ", ".join(map(str, wanted[1:]))
+        return f"{np}.reshape({text}, (1, {rest}))", "the values of one row, in other axes"
     if not given or not wanted or None in wanted[1:] or wanted[0] not in (None, given[0]):
         return "", ""
     if _product(given[1:]) != _product(wanted[1:]):  # type: ignore[arg-type]
