@@ -356,8 +356,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     sample_sizes.explain,
     squeezed.explain,
     generators.explain,
-    element_structures.arguments,
     given_datasets.explain,
+    element_structures.arguments,
     captured.explain,
     ops_in_bodies.explain,
     feature_specs.explain,
@@ -365,11 +365,9 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     datasets_given.explain,
     file_names.explain,
     no_files.explain,
-    missing_files.explain,
     unread_files.explain,
     other_encodings.explain,
     closed_files.explain,
-    array_sizes.explain,
     text_numbers.explain,
     joined_texts.explain,
     thread_bound.explain,
@@ -472,6 +470,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     item_writes.added,
     matched_shapes.explain,
     landed.at_last,
+    missing_files.explain,
+    array_sizes.explain,
 )
 
 OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)

@@ -159,11 +159,10 @@ def _transposed(spot: Spot, statement: ast.stmt) -> Explanation | None:
         rank = value.ndim  # type: ignore[union-attr]
         name = spot.source.text(array)
         cause = f"{short(name, 30)} has {rank} axes, {value.shape}, and the line orders {len(axes)}."  # type: ignore[union-attr]
-        if rank + 1 == len(axes) == 3:
-            added = "[..., None]" if axes[0] == 2 else "[None]"
+        added = {(2, 0, 1): "[..., None]", (1, 2, 0): "[None]"}.get(tuple(axes))
+        if rank == 2 and added is not None:
             cause += " An image of one channel has no axis for it: None adds one."
             return _edited(spot, {array: f"{name}{added}"}, cause)
-        return Explanation(RULE, spot.file, spot.line, cause, None, "Give an order for the axes that it has.")
     return None
 
 

@@ -26,7 +26,7 @@ _OTHERS = ("node_modules", "site-packages", "__pycache__")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if no file has the name that was read, in the first call that read one."""
     name = _name(situation)
-    if name is None or os.path.exists(name) or (situation.body and _passed(situation)):
+    if name is None or "Tensor(" in name or os.path.exists(name) or (situation.body and _passed(situation)):
         return None
     found = _found(name)
     for place in (*reversed(situation.spots), None):

@@ -199,8 +199,17 @@ def _numpy_itself(situation: Situation) -> Explanation | None:
     asked = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr == "numpy"]
     if len(asked) != 1 or id(asked[0]) in called:
         return None
+    code, after = short(spot.source.text(asked[0]), 40), spot.source.parent(asked[0])
+    if isinstance(after, ast.Attribute):  # of its value something is asked: `x.numpy.decode("utf-8")`
+        cause = (
+            f"`{code}` names the method and does not call it; and a graph's tensors have none: they have no value yet."
+        )
+        advice = f"Ask for `.{after.attr}` where the dataset is read, of its values, or in a py_function."
+        if after.attr == "decode":
+            cause += " A tensor of text holds bytes, also behind a map: str is outside of TensorFlow only."
+            advice = "Leave this line out, and decode what the dataset gives where it is read: `x.numpy().decode()`."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     placed = spot.source.replaced({asked[0]: spot.source.text(asked[0].value)})
-    code = short(spot.source.text(asked[0]), 40)
     cause = (
         f"`{code}` names the method and does not call it; and a graph's tensors have none. The tensor itself is wanted."
     )

@@ -36,6 +36,9 @@ _KEEP = {
     "median_filter", "uniform_filter", "medfilt", "zscore", "detrend", "savgol_filter",
     "random_flip_left_right", "random_flip_up_down", "random_brightness", "random_contrast", "adjust_brightness",
 }  # fmt: skip
+_TEXTS = {"decode", "format", "hexdigest", "join", "lower", "lstrip", "replace", "rstrip", "strip", "title", "upper"}
+"""Methods that give one text."""
+_MAKE_TEXT = ("json.dumps", "re.sub", "repr", "str")
 _OF_ARRAYS = ("numpy", "astype", "copy")
 """Methods among these."""
 _PIXELS = {"decode_jpeg", "decode_png", "decode_image", "decode_bmp", "decode_gif", "imread", "imdecode"}
@@ -140,7 +143,7 @@ def _of(node: ast.expr, spot: Spot, assigned: _Assigned, depth: int) -> Shape | 
             return found if always or found == _of(node, spot, rest, depth + 1) else None
         value = spot.value(node.id)
         return shape_of(value) if is_symbolic(value) else _value(value)
-    if isinstance(node, ast.Constant):
+    if isinstance(node, (ast.Constant, ast.JoinedStr)):
         return ()
     if isinstance(node, (ast.List, ast.Tuple)):
         inner = _of(node.elts[0], spot, assigned, depth + 1) if node.elts else ()
@@ -189,6 +192,8 @@ def _call(node: ast.Call, spot: Spot, assigned: _Assigned, depth: int) -> Shape 
     )
     whole = name in ("float", "int", "len") or (name in _REDUCE and len(node.args) < 2 - method)
     if whole and not node.keywords:
+        return ()
+    if (method and name in _TEXTS) or dotted(node.func) in _MAKE_TEXT:
         return ()
     if name in _KEEP:
         owner = node.func.value if isinstance(node.func, ast.Attribute) and method and name in _OF_ARRAYS else None
