@@ -45,3 +45,11 @@ def memory(facts: Facts) -> tuple[str, ...]:
     more = f"{(found.last - found.first) / 1e6:,.0f} MB"
     step = f"{found.a_call / 1e3:,.1f} kB a call" if found.a_call else f"{(found.a_second or 0) / 1e6:,.1f} MB a second"
     return (f"the process grew by {more} in the second half of the recording, steadily: {step}, whoever made it",)
+
+
+def a_call(facts: Facts) -> str:
+    """` (this process grew by 399 kB a call, whoever made it)`, where it did so steadily; "" elsewhere."""
+    found = grown(facts.meta, "resident_bytes")
+    if found is None or not found.a_call:
+        return ""
+    return f" (this process grew by {found.a_call / 1e3:,.0f} kB a call, whoever made it)"

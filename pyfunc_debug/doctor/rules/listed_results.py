@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.doctor.failures.reading.symbols import sizes_of
 from pyfunc_debug.doctor.rules.static_shapes import common, returned_shapes
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding, Node
@@ -52,7 +53,7 @@ def _finding(
     what = ast.unparse(parent.targets[0]) if named and isinstance(parent, ast.Assign) else f"what tf.{node.kind} gives"
     returned = returned_shapes(facts, node, 0)
     shape = common([each for each, _, _ in returned]) if returned else None
-    grown = f": {_shown(shape)} becomes {_shown((1, *shape))}" if shape is not None else ""
+    grown = f": {sizes_of(shape)} becomes {sizes_of((1, *shape))}" if shape is not None else ""
     text, one = own.text(tout), own.text(tout.elts[0])
     kind = type(tout).__name__.lower()
     where = "here" if (file, line) == (found[0], call.lineno) else f"at {facts.source_line(file, line)}"
@@ -64,10 +65,6 @@ def _finding(
         fix or f"Tout={one} gives the tensor itself; or take the first of the list, `[0]`, where it is used",
         found[0], call.lineno,
     )  # fmt: skip
-
-
-def _shown(shape: tuple[int | None, ...]) -> str:
-    return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
 
 
 def _is_list_elsewhere(facts: Facts, file: str, call: ast.Call) -> bool:

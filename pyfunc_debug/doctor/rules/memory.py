@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.analysis.growth import grown
 from pyfunc_debug.doctor import growing, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
@@ -107,14 +106,6 @@ def _bounded(facts: Facts, node: Node, name: str, line: int) -> str:
     return pastes.written(Edit(node.file, line, line + len(texts) - 1, (*texts, f"{indent}{least}")))
 
 
-def _grown(facts: Facts) -> str:
-    """How the process grew with each call, where it did so steadily; "" elsewhere."""
-    found = grown(facts.meta, "resident_bytes")
-    if found is None or not found.a_call:
-        return ""
-    return f" (this process grew by {found.a_call / 1e3:,.0f} kB a call, whoever made it)"
-
-
 def _finding(facts: Facts, node: Node, noticed: dict[str, Any]) -> Finding:
     count, size = noticed["entries"], noticed["nbytes"]
     name = facts.name(node)
@@ -135,8 +126,8 @@ def _finding(facts: Facts, node: Node, noticed: dict[str, Any]) -> Finding:
         grows = "each eager call of a py_function leaves one, and a kernel that TensorFlow caches for it"
         evidence.append(
             "TensorFlow does so without a recording too: 38 kB an eager call on TensorFlow 2.21, and more of large "
-            f"inputs{_grown(facts)}. Outside of a graph tf.py_function brings {name} nothing but conversions; in a "
-            "tf.function, one entry serves all calls"
+            f"inputs{growing.a_call(facts)}. Outside of a graph tf.py_function brings {name} nothing but conversions; "
+            "in a tf.function, one entry serves all calls"
         )
         tf = (pastes.module(facts, site.file, "tensorflow") if site else None) or "tf"
         casts = tuple(f"{tf}.{one}" for one in node.tout)

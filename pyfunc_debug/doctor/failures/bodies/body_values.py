@@ -19,7 +19,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, bytes_of, calls, dtype_of
 
 _ARITY = re.compile(r"(\w+)\(\) (?:missing (\d+) required positional arguments?: (.*)|takes (.*) but (\d+) w)")
 _ASKS = re.compile(r"(?:num?py|np)[ ._](?:nd)?array|\bndarray", re.IGNORECASE)
@@ -134,11 +134,9 @@ def _handed_as_text(node: Node, situation: Situation) -> Explanation | None:
 
 def _as_text(value: object) -> str:
     """What makes text of bytes, or of an eager tensor of one text; "" of other values."""
-    if isinstance(value, bytes):
-        return ".decode()"
-    shape = getattr(value, "shape", None)
-    one = type(value).__name__ == "EagerTensor" and _is_string(value) and getattr(shape, "rank", None) == 0
-    return ".numpy().decode()" if one else ""
+    if bytes_of(value) is None:
+        return ""
+    return ".decode()" if isinstance(value, bytes) else ".numpy().decode()"
 
 
 def _array_wanted(situation: Situation) -> Explanation | None:

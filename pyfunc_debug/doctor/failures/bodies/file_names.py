@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, holds, in_place
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import bytes_of, calls, lookup
 
 _MISSING = {"FileNotFoundError", "NotFoundError", "NotADirectoryError", "OSError", "InvalidArgumentError"}
 """What is raised of a file that is not there."""
@@ -249,6 +249,4 @@ def _bytes_of(node: ast.expr, spot: Spot) -> bytes | None:
         value = owner[at] if array and type(at) is int and 0 <= at < len(owner) else None
     elif isinstance(node, (ast.Name, ast.Attribute)):
         value = lookup(node, spot)
-    if type(value).__name__ == "EagerTensor":
-        value = value.numpy() if value.dtype.name == "string" and value.shape.rank == 0 else None
-    return bytes(value) if isinstance(value, bytes) else None
+    return bytes_of(value)

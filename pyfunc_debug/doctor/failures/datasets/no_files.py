@@ -65,8 +65,7 @@ def _told(spot: Spot, line: int, pattern: str, begin: str = "") -> Explanation:
     folder, missing = deepest(pattern)
     cause = f"{begin}no file has a name like {pattern}. "
     if missing:
-        seen = f"{folder or os.getcwd()} has no {missing}"
-        cause += f"{seen}{held(folder)}."
+        cause += f"{folder or os.getcwd()} has no {missing}{held(folder)}."
         relative = not os.path.isabs(pattern)
         advice = "Write the folder that has the files" + (f": names begin at {os.getcwd()}." if relative else ".")
         return Explanation(RULE, spot.file, line, cause, None, advice)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
-from pyfunc_debug.doctor.failures.reading.symbols import is_batched, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import is_batched, shape_of, sizes_of
 from pyfunc_debug.interception.names.private import dataset_inputs
 
 
@@ -36,7 +36,7 @@ def named(
     if len(here) != 1 or not shape:
         return None
     call, rank = here[0], len(shape)
-    sizes = f"[{', '.join('?' if one is None else str(one) for one in shape)}]"
+    sizes = sizes_of(shape)
     ones = [place for place, size in enumerate(shape) if size == 1]
     if ones:
         places = [place if place < rank / 2 else place - rank for place in ones]

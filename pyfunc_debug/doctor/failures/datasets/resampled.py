@@ -24,6 +24,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     lookup,
     method_calls,
     shape_of,
+    sizes_of,
 )
 
 RULE = "structure"
@@ -61,9 +62,8 @@ def _of_classes(situation: Situation, spec: Any, resampled: Any) -> Explanation 
         return None
     call, source, tf = made[0], spot.source, alias(spot, "tensorflow")
     function = argument(call, 0, "class_func")
-    sizes = ", ".join("?" if one is None else str(one) for one in shape)
     cause = f"{_NAME} asks class_func for the class of one example, a whole number, and it gave {kind}"
-    cause += f"[{sizes}]" if shape else ""
+    cause += sizes_of(shape) if shape else ""
     if shape and is_batched(resampled):
         batches = method_calls(source.tree, "batch")
         size = argument(batches[0], 0, "batch_size") if len(batches) == 1 else None

@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.datasets.broken_images import file_names
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, bytes_of, lookup
 
 RULE = "file-read"
 _SAID = re.compile(
@@ -67,11 +67,8 @@ def _is_element(call: ast.Call, source: Source) -> bool:
 
 def _text(value: object) -> str | None:
     """The text of a str, bytes, or an eager tensor of one."""
-    if type(value).__name__ == "EagerTensor" and value.dtype.name == "string" and value.shape.rank == 0:  # type: ignore[attr-defined]
-        value = value.numpy()  # type: ignore[attr-defined]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value if type(value) is str else None
+    data = bytes_of(value)
+    return data.decode("utf-8", "replace") if data is not None else value if type(value) is str else None
 
 
 def _told(file: str, source: Source, call: ast.Call, name: str, spot: Spot | None) -> Explanation:

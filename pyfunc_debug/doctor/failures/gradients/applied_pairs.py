@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_tensor, lookup
 
 RULE = "structure"
 _NO_VARIABLE = re.compile(r"Tensor' object has no attribute '_unique_id'")
@@ -94,7 +93,7 @@ def _of_tensor(spot: Spot, given: ast.expr) -> Explanation | None:
     seconds: list[ast.expr] = [one.elts[1] for one in pairs if len(one.elts) == 2]
     if isinstance(given, ast.Call) and dotted(given.func) == "zip" and len(given.args) == 2:
         seconds = list(given.args[1].elts) if isinstance(given.args[1], (ast.List, ast.Tuple)) else []
-    tensors = [one for one in seconds if isinstance(one, ast.Name) and _is_tensor(lookup(one, spot))]
+    tensors = [one for one in seconds if isinstance(one, ast.Name) and is_tensor(lookup(one, spot))]
     if len(tensors) != 1:
         return None
     name, source, tf = tensors[0].id, spot.source, alias(spot, "tensorflow")
@@ -107,7 +106,3 @@ def _of_tensor(spot: Spot, given: ast.expr) -> Explanation | None:
         return Explanation(RULE, spot.file, spot.line, cause, None, f"Make {name} once, as {tf}.Variable(...).")
     first, last, lines = source.kept_lines({made[0]: f"{tf}.Variable({source.text(made[0])})"})
     return Explanation(RULE, spot.file, made[0].lineno, cause, Edit(spot.file, first, last, lines))
-
-
-def _is_tensor(value: Any) -> bool:
-    return type(value).__name__ == "EagerTensor" or is_symbolic(value)

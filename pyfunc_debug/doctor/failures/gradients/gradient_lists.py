@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, shape_of, sizes_of
 
 RULE = "structure"
 _EACH = {
@@ -135,7 +135,7 @@ def _is_each(node: ast.AST, name: str) -> bool:
 
 
 def _written(shape: Any) -> str:
-    return "[...]" if shape is None else f"[{', '.join('?' if one is None else str(one) for one in shape)}]"
+    return "[...]" if shape is None else sizes_of(shape)
 
 
 def _added(spot: Spot, statement: ast.stmt, name: str) -> dict[ast.expr, str] | None:

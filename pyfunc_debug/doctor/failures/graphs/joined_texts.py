@@ -8,7 +8,7 @@ import re
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, is_symbolic, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, is_tensor, lookup
 
 RULE = "mixed-dtypes"
 _SAID = re.compile(r"but got .* of type 'str'|to EagerTensor of dtype \w+|must be str, not|concatenate str")
@@ -40,7 +40,7 @@ def _told(spot: Spot, parts: list[ast.expr]) -> Explanation | None:
     texts = [one for one, value in values.items() if type(value) is str]
     numbers = {
         one: value for one, value in values.items()
-        if (is_symbolic(value) or type(value).__name__ == "EagerTensor") and dtype_of(value) != "string"
+        if is_tensor(value) and dtype_of(value) != "string"
     }  # fmt: skip
     if not texts or not numbers:
         return None

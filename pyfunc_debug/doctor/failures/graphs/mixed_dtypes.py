@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     dtype_of,
     is_ndarray,
     is_symbolic,
+    is_tensor,
     is_tf_variable,
     lookup,
     root_is,
@@ -333,7 +334,7 @@ def _of_bool(spot: Spot, statement: ast.stmt, number: float) -> Explanation | No
         return None
     one = next(iter(found.values()))
     floats = {
-        dtype_of(value) for name in names(statement) if _is_tensor(value := spot.value(name))
+        dtype_of(value) for name in names(statement) if is_tensor(value := spot.value(name))
         and "float" in dtype_of(value)
     }  # fmt: skip
     return _cast(spot, one, floats.pop() if len(floats) == 1 else "float32", _AS_NUMBERS, statement)
@@ -355,15 +356,11 @@ def _masked(spot: Spot, node: ast.AST) -> ast.expr | None:
 def _holds_bools(node: ast.expr, spot: Spot) -> bool:
     """Whether an expression is a tensor of bools, of a graph or eager."""
     value = lookup(node, spot)
-    return _is_bool(node, spot) or (_is_tensor(value) and dtype_of(value) == "bool")
+    return _is_bool(node, spot) or (is_tensor(value) and dtype_of(value) == "bool")
 
 
 def _has_dtype(value: object) -> bool:
-    return _is_tensor(value) or is_tf_variable(value)
-
-
-def _is_tensor(value: object) -> bool:
-    return is_symbolic(value) or type(value).__name__ == "EagerTensor"
+    return is_tensor(value) or is_tf_variable(value)
 
 
 def _bools(spot: Spot, statement: ast.stmt) -> Explanation | None:

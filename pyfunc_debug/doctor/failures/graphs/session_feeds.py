@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -17,7 +18,15 @@ from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_ndarray, is_symbolic, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
+    calls,
+    is_ndarray,
+    is_symbolic,
+    lookup,
+    shape_of,
+    sizes_of,
+)
 
 RULE = "session-feed"
 _KEY = re.compile(
@@ -93,10 +102,6 @@ def _told(spot: Spot, cause: str, edit: Edit | None, advice: str = "", sure: boo
     )
 
 
-def _written(shape: _Shape) -> str:
-    return f"[{', '.join('?' if one is None else str(one) for one in shape)}]"
-
-
 def _of_shape(situation: Situation, spot: Spot, pairs: Iterable[_Pair]) -> Explanation | None:
     """An array of another shape than its placeholder has."""
     tensor, array = _refused(situation, "subfeed_t"), _refused(situation, "np_val")
@@ -106,7 +111,7 @@ def _of_shape(situation: Situation, spot: Spot, pairs: Iterable[_Pair]) -> Expla
         return None
     (key, value), given = fed[0], array.shape
     name, text = spot.source.text(key), spot.source.text(value)
-    cause = f"{name} takes {_written(wanted)}, and {text} is {_written(given)}"
+    cause = f"{name} takes {sizes_of(wanted)}, and {text} is {sizes_of(given)}"
     new, why = _fitting(array, wanted, text, alias(spot, "numpy"), _is_whole(_refused(situation, "subfeed_val")))
     if new:
         edit = edit_of(spot.file, spot.source.replaced({value: new}))
@@ -115,7 +120,7 @@ def _of_shape(situation: Situation, spot: Spot, pairs: Iterable[_Pair]) -> Expla
         edit = _of_any_batch(spot, key)
         cause += f": it was made for batches of {wanted[0]}. None in its place takes any number of rows."
         return _told(spot, cause, edit, f"Make {name} with None as its first size.", False)
-    return _told(spot, f"{cause}.", None, f"Feed an array of {_written(wanted)}, or make {name} with its shape.")
+    return _told(spot, f"{cause}.", None, f"Feed an array of {sizes_of(wanted)}, or make {name} with its shape.")
 
 
 _ROWS = "the axes behind the rows hold as many values"
@@ -140,12 +145,12 @@ def _fitting(array: Any, wanted: _Shape, text: str, np: str, whole: bool) -> tup
         return f"[{text}]", "one row. A list of it is a batch of one"
     if len(given) == 2 and len(wanted) == 1 and given[1] > 1 and _one_hot(array):
         return f"{np}.argmax({text}, axis=1)", "rows with a 1 for the class, where it takes the class's number"
-    if given and wanted[:1] in ((None,), (1,)) and None not in wanted[1:] and array.size == _product(wanted[1:]):  # type: ignore[arg-type]
+    if given and wanted[:1] in ((None,), (1,)) and None not in wanted[1:] and array.size == math.prod(wanted[1:]):  # type: ignore[arg-type]
         rest = ", ".join(map(str, wanted[1:]))
         return f"{np}.reshape({text}, (1, {rest}))", "the values of one row, in other axes"
     if not given or not wanted or None in wanted[1:] or wanted[0] not in (None, given[0]):
         return "", ""
-    if _product(given[1:]) != _product(wanted[1:]):  # type: ignore[arg-type]
+    if math.prod(given[1:]) != math.prod(wanted[1:]):  # type: ignore[arg-type]
         return "", ""
     sizes = ", ".join(map(str, (-1, *wanted[1:])))
     return f"{np}.reshape({text}, ({sizes}{',' if len(wanted) == 1 else ''}))", _ROWS
@@ -153,13 +158,6 @@ def _fitting(array: Any, wanted: _Shape, text: str, np: str, whole: bool) -> tup
 
 def _fits(given: _Shape, wanted: _Shape) -> bool:
     return len(given) == len(wanted) and all(two in (None, one) for one, two in zip(given, wanted))
-
-
-def _product(sizes: Iterable[int]) -> int:
-    product = 1
-    for one in sizes:
-        product *= one
-    return product
 
 
 def _one_hot(array: Any) -> bool:

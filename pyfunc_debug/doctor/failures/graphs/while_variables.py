@@ -10,7 +10,15 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.nodes import argument, local_function, return_value
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, root_is, shape_of, shape_of_data
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
+    calls,
+    lookup,
+    root_is,
+    shape_of,
+    shape_of_data,
+    sizes_of,
+)
 
 RULE = "structure"
 _STRUCTURE = "don't have the same nested structure"
@@ -60,7 +68,7 @@ def _invariants(spot: Spot, call: ast.Call, variables: list[ast.expr], grows: re
     place, tf, text = growing[0], alias(spot, "tensorflow"), spot.source.text
     kept = [size if size == other else None for size, other in zip(before, after)]
     cause = (
-        f"{text(variables[place])} has shape {list(before)} before the first round and {_written(after)} after it. A "
+        f"{text(variables[place])} has shape {list(before)} before the first round and {sizes_of(after)} after it. A "
         "loop takes one shape, unless shape_invariants leaves a size open."
     )
     edit = None
@@ -88,10 +96,6 @@ def _shape(node: ast.expr, spot: Spot) -> tuple[int | None, ...] | None:
 
 def _sizes(text: str) -> tuple[int | None, ...]:
     return tuple(None if one.strip() == "None" else int(one) for one in text.split(",") if one.strip())
-
-
-def _written(shape: tuple[int | None, ...]) -> str:
-    return f"[{', '.join('?' if one is None else str(one) for one in shape)}]"
 
 
 def _list(

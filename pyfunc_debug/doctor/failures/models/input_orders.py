@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup, shape_of, shape_of_data
+from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup, shape_of, shape_of_data, sizes_of
 
 RULE = "structure"
 _SAID = re.compile(r"^Input \d+ with name '.*' of layer '.*' is incompatible with the layer: expected shape=")
@@ -30,7 +30,7 @@ def explain(situation: Situation) -> Explanation | None:
         given = argument(call, 0, "x")
         if given is None or None in wanted or not 1 < len(wanted) <= _MOST:
             continue
-        takes = " and ".join(_written(shape) for shape in wanted if shape is not None)
+        takes = " and ".join(sizes_of(shape) for shape in wanted if shape is not None)
         cause = f"The model takes {takes}, in this order, and gets them in another."
         listed = isinstance(given, (ast.List, ast.Tuple)) and not any(
             isinstance(one, ast.Starred) for one in given.elts
@@ -83,7 +83,3 @@ def _fits(wanted: _Shape | None, given: _Shape | None) -> bool:
     if wanted is None or given is None or len(wanted) != len(given):
         return False
     return all(one is None or one == other for one, other in zip(wanted[1:], given[1:]))
-
-
-def _written(shape: _Shape) -> str:
-    return f"[{', '.join('?' if one is None else str(one) for one in shape)}]"

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, is_ndarray, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, is_ndarray, lookup, shape_of, sizes_of
 
 RULE = "structure"
 _SAID = re.compile(
@@ -38,11 +38,11 @@ def explain(situation: Situation) -> Explanation | None:
             pieces[given] = _array(given, held.shape, wanted, spot)
             pieces |= _validation(call, wanted, spot)
         elif is_dataset(held) and (spec := _inputs(held)) is not None and _reshaped(spec, wanted):
-            shape = f"what {spot.source.text(given)} gives has the shape {_written(spec)}"
+            shape = f"what {spot.source.text(given)} gives has the shape {sizes_of(spec)}"
             pieces[given] = _mapped(given, held, spec, wanted, spot)
         else:
             continue
-        cause = f"{shape}, and the model takes {_written(wanted)}: as many numbers for each example, in another shape."
+        cause = f"{shape}, and the model takes {sizes_of(wanted)}: as many numbers for each example, in another shape."
         edit = edit_of(spot.file, spot.source.replaced(pieces))
         return Explanation(RULE, spot.file, given.lineno, cause, edit)
     return None
@@ -87,7 +87,3 @@ def _mapped(node: ast.expr, dataset: Any, given: _Shape, wanted: _Shape, spot: S
         return f"{spot.source.atom(node)}.map(lambda x: {new})"
     rest = ", ".join(["y", "w"][: len(spec) - 1])
     return f"{spot.source.atom(node)}.map(lambda x, {rest}: ({new}, {rest}))"
-
-
-def _written(shape: _Shape) -> str:
-    return f"[{', '.join('?' if one is None else str(one) for one in shape)}]"

@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import described, is_dataset, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import described, is_dataset, lookup, shape_of, sizes_of
 
 RULE = "structure"
 _LABELS = ("label", "labels", "y", "target", "targets", "class", "classes")
@@ -276,8 +276,7 @@ def _one_array(
         text = f"list({text})"
     else:
         text = "[" + ", ".join(f"{text}[..., {one}]" for one in range(count)) + "]"
-    sizes = ", ".join("?" if one is None else str(one) for one in shape)
-    cause = f"{which} one array, [{sizes}]. Keras takes a list with one array for each."
+    cause = f"{which} one array, {sizes_of(shape)}. Keras takes a list with one array for each."
     return given.told(cause, {node: text})
 
 

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import compiled, fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name
+from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name, sizes_of
 
 RULE = "structure"
 _SAID = re.compile(
@@ -34,7 +34,7 @@ def explain(situation: Situation) -> Explanation | None:
     text = spot.source.text(loss) if loss is not None else ""
     if loss is None or isinstance(loss, (ast.Dict, ast.List)) or not outputs:
         return None
-    both = f"the labels are {_written(labels)}, the predictions {_written(outputs)}"
+    both = f"the labels are {sizes_of(labels)}, the predictions {sizes_of(outputs)}"
     sparse = "sparse_categorical" in text.lower() or "SparseCategorical" in text
     if sparse and len(labels) == len(outputs) > 1 and _alike(labels[-1], outputs[-1]):
         cause = f"The labels are one-hot: {both}. A sparse loss takes the numbers of the classes instead."
@@ -67,10 +67,6 @@ def _sizes(text: str) -> _Shape:
 
 def _alike(one: int | None, other: int | None) -> bool:
     return one == other and one != 1
-
-
-def _written(shape: _Shape) -> str:
-    return f"[{', '.join('?' if one is None else str(one) for one in shape)}]"
 
 
 def _assigned(spot: Spot, loss: ast.expr | None) -> ast.expr | None:

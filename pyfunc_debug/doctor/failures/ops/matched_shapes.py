@@ -9,7 +9,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, root_is, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, root_is, shape_of, sizes_of
 
 RULE = "structure"
 _MATMUL = re.compile(r"[Mm]atrix size-incompatible|ndims must be (?:==|>=) 2|Shape must be rank 2|MatMul")
@@ -53,7 +53,7 @@ def _matmul(spot: Spot, call: ast.Call) -> Explanation | None:
     text, tf = spot.source.text, alias(spot, "tensorflow")
     if a is None or b is None or None in a[-_MATRIX:] or None in b[-_MATRIX:]:
         return None
-    said = f"{text(one)} has the shape {_written(a)}, and {text(other)} {_written(b)}"
+    said = f"{text(one)} has the shape {sizes_of(a)}, and {text(other)} {sizes_of(b)}"
     if len(a) == 1 and len(b) == _MATRIX and a[0] == b[0]:
         new = f"{tf}.linalg.matvec({text(other)}, {text(one)}, transpose_a=True)"
         cause = f"{said}: matmul takes no vectors, as NumPy does. matvec takes one, behind its matrix."
@@ -88,7 +88,7 @@ def _axis(spot: Spot, call: ast.Call) -> Explanation | None:
     if len(differ) != 1:
         return None
     cause = (
-        f"The shapes {' and '.join(map(_written, known))} differ in axis {differ[0]}, and concat joins tensors in the "
+        f"The shapes {' and '.join(map(sizes_of, known))} differ in axis {differ[0]}, and concat joins tensors in the "
         "one axis in which they may differ."
     )
     edit = edit_of(spot.file, spot.source.replaced({axis: str(differ[0])}))
@@ -126,7 +126,3 @@ def _casts(spot: Spot, call: ast.Call, dtypes: list[str]) -> Explanation | None:
     cause = f"{said}, and the others are {dtype}: concat takes one dtype, and converts nothing."
     pieces: dict[ast.expr, str] = {one: f"{tf}.cast({text(one)}, {tf}.{dtype})" for one in other}
     return Explanation(RULE, spot.file, call.lineno, cause, edit_of(spot.file, spot.source.replaced(pieces)))
-
-
-def _written(shape: _Shape) -> str:
-    return f"[{', '.join('?' if one is None else str(one) for one in shape)}]"

@@ -89,11 +89,28 @@ def dtype_of(value: Any) -> str:
     return str(getattr(dtype, "name", dtype))
 
 
+def sizes_of(shape: Iterable[int | None]) -> str:
+    """`[?, 3]`: a shape as it is said."""
+    return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
+
+
 def described(value: Any) -> str:
     """`float32[?, 3]`."""
     shape = shape_of(value)
-    sizes = "unknown shape" if shape is None else ", ".join("?" if size is None else str(size) for size in shape)
-    return f"{dtype_of(value)}[{sizes}]" if shape is None or shape else dtype_of(value)
+    sizes = "[unknown shape]" if shape is None else sizes_of(shape)
+    return f"{dtype_of(value)}{sizes}" if shape is None or shape else dtype_of(value)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor: one of a graph, a Keras input, or one with a value."""
+    return is_symbolic(value) or type(value).__name__ == "EagerTensor"
+
+
+def bytes_of(value: Any) -> bytes | None:
+    """The bytes of a text as bodies get it, bytes or an eager tensor of one string; None of anything else."""
+    if type(value).__name__ == "EagerTensor":
+        value = value.numpy() if value.dtype.name == "string" and value.shape.rank == 0 else None
+    return bytes(value) if isinstance(value, bytes) else None
 
 
 def lookup(node: ast.AST, spot: Spot) -> Any:
