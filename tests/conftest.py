@@ -52,7 +52,8 @@ SLOW = [
     "pytest_plugin/test_plugin.py", "job/test_multi_worker.py", "interception/test_asynchronous.py",
     "truth/test_gutter.py", "stops/test_coverage.py", "report/test_answers.py", "job/test_parameter_server.py",
     "interception/test_tracebacks.py", "report/test_pytest_file.py", "job/test_data_service.py", "truth/test_diff.py",
-    "cli/test_demo.py", "truth/test_compare.py",
+    "cli/test_demo.py", "truth/test_compare.py", "doctor/test_eager_sessions.py", "doctor/test_own_names.py",
+    "doctor/test_lost_functions.py",
 ]  # fmt: skip
 """Test files that start programs, kernels or browsers, or generate many, the longest first (`benchmarks/suite_cpu.py`
 says what each takes): they begin first, so that all processes end together, and carry the marker `slow`."""

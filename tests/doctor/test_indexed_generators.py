@@ -277,6 +277,7 @@ for epoch in range(2):
 """
 
 
+@pytest.mark.slow
 def test_a_loop_that_waits_for_a_generator_is_told_at_its_line_with_the_map(tmp_path, monkeypatch):
     monkeypatch.setattr(Facts, "least_ns", lambda self, idle_ns: idle_ns)  # beside other tests, too
     path = tmp_path / "slow.py"
