@@ -53,17 +53,18 @@ SLOW = [
     "truth/test_gutter.py", "stops/test_coverage.py", "report/test_answers.py", "job/test_parameter_server.py",
     "interception/test_tracebacks.py", "report/test_pytest_file.py", "job/test_data_service.py", "truth/test_diff.py",
     "cli/test_demo.py", "truth/test_compare.py", "doctor/test_eager_sessions.py", "doctor/test_own_names.py",
-    "doctor/test_lost_functions.py",
+    "doctor/test_lost_functions.py", "doctor/test_rebuilt_generators.py", "doctor/test_endless_traces.py",
+    "interception/test_end_of_data.py",
 ]  # fmt: skip
 """Test files that start programs, kernels or browsers, or generate many, the longest first (`benchmarks/suite_cpu.py`
 says what each takes): they begin first, so that all processes end together, and carry the marker `slow`."""
 
 LONG = [
-    "doctor/test_programs.py", "doctor/test_rebuilt_generators.py", "doctor/test_matrix.py",
+    "doctor/test_programs.py", "doctor/test_matrix.py",
     "recorder/test_recorder.py", "doctor/test_needless_python.py", "jupyter_ext/test_magics.py",
     "interception/lines/test_lines.py", "interception/graphs/test_retraces.py", "stops/test_dialogue.py",
     "api/test_record.py", "doctor/test_tried_ops.py", "interception/test_names.py", "job/test_job_query.py",
-    "interception/test_end_of_data.py", "doctor/test_comments.py", "doctor/test_hang.py",
+    "doctor/test_comments.py", "doctor/test_hang.py",
     "doctor/test_indexed_generators.py", "api/test_compare.py",
     "faults/test_rejected.py", "doctor/test_forked.py", "stops/test_elements.py", "cli/test_defaults.py",
     "interception/gradients/test_gradient_records.py",
