@@ -22,6 +22,9 @@ _SAME = 150
 _CONTRACT = re.compile(r"(the body returned .+, but Tout has \d+|value \d+ .+, but Tout says \w+)")
 """How the recorder says what TensorFlow says only of a token (`pyfunc_0`)."""
 _FUNCTION_NODE = re.compile(r"\{\{function_node \S+\}\} ")
+_KERAS = re.compile(r"Exception encountered when calling [\w.]+\(\)\.$")
+"""What Keras says before its own message of what happened."""
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _CONVERTING = re.compile(
     r"[Cc]onvert|Tensor conversion|EagerTensor of dtype|unsupported (?:object )?type|array element with a sequence"
     r"|compute Pack as input"
@@ -58,6 +61,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue  # as above
         if _CONTRACT.fullmatch(message) and any(f"{body} " in one for one in contracts):
             continue  # as above: the exception that reached the user is another one, in TensorFlow's words
+        if kind == "KeyError" and _is_generator(facts, node) and all(is_installed(one[0]) for one in inner):
+            continue  # TensorFlow's own: it ends an iterator that never began, as the generator's call failed
         if inner:
             own = [one for one in inner if not is_installed(one[0])] or inner
             file, line = own[-1][0], own[-1][1]
@@ -92,6 +97,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{kind} in {body}: {often} (first in call #{first}): {_first_lines(message)}{after}",
             leave or facts.stop_at(body, "error"), file, line, several(counts), evidence,
         )  # fmt: skip
+
+
+def _is_generator(facts: Facts, node: int) -> bool:
+    function = facts.functions.get(facts.nodes[node].function or 0)
+    return function is not None and function.name == FROM_GENERATOR
 
 
 def _plain(error: str) -> str:
@@ -134,7 +144,9 @@ def _others(facts: Facts, nodes: list[int], failed: int) -> tuple[int, str]:
 
 def _first_lines(message: str) -> str:
     """A message up to the values that are printed in it: the line that says what happened."""
-    lines = [one.strip() for one in message.strip().split("\n") if one.strip()] or [""]
+    lines = [one.strip() for one in _COLOURS.sub("", message).strip().split("\n") if one.strip()] or [""]
+    if len(lines) > 1 and _KERAS.match(lines[0]):
+        lines = lines[1:]
     text = lines[0] if len(lines[0]) > 40 else " ".join(lines[:2])
     return short(text, 200)
 

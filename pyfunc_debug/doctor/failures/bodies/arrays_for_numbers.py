@@ -29,8 +29,7 @@ _Shape = tuple[int, ...]
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the failing line gives an array for a number."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.kind not in ("TypeError", "ValueError"):
         return None
     if _INDEX.search(situation.message):

@@ -33,7 +33,7 @@ _TENSOR_AS_KEY = re.compile(r"<?tf\.Tensor(?:\(|: shape=)")
 
 def number(situation: Situation, spot: Spot) -> Explanation | None:
     """A number of NumPy's, or a tensor, where only one of Python's own will do."""
-    statement, function = spot.source.statement(spot.line), spot.function
+    statement, function = spot.statement, spot.function
     if statement is None or function is None or isinstance(function, ast.Lambda):
         return None
     said = {"TypeError": _PLAIN_NUMBER, "AttributeError": _PLAIN_NUMBER, "KeyError": _TENSOR_AS_KEY}

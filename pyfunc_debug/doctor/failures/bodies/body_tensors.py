@@ -37,7 +37,7 @@ _STRINGS = {
 def array_method(situation: Situation, spot: Spot) -> Explanation | None:
     """`path.decode()` and `image.astype(...)` of an eager tensor."""
     match = _NO_ATTRIBUTE.search(situation.message)
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if match is None or match[1] != "EagerTensor" or statement is None:
         return None
     pieces: dict[ast.expr, str] = {}
@@ -56,7 +56,7 @@ def array_method(situation: Situation, spot: Spot) -> Explanation | None:
 def no_numpy(situation: Situation, spot: Spot) -> Explanation | None:
     """`.numpy()` in the body of a numpy_function, which is given arrays."""
     match = _NO_ATTRIBUTE.search(situation.message)
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if match is None or match[2] != "numpy" or match[1] in _TENSORS or statement is None:
         return None
     node = failed_node(situation)
@@ -87,7 +87,7 @@ def no_numpy(situation: Situation, spot: Spot) -> Explanation | None:
 
 def assigns(situation: Situation, spot: Spot) -> Explanation | None:
     """`image[1:3] = 0` of an eager tensor."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if not _NO_ASSIGNMENT.search(situation.message) or statement is None:
         return None
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]

@@ -51,7 +51,7 @@ _NOT_LISTED = re.compile(r"^b['\"].*['\"] is not in (?:list|tuple|deque)")
 
 def printed(situation: Situation, spot: Spot) -> Explanation | None:
     """`str(path)` of an eager tensor: the text that a tensor is printed as."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if "tf.Tensor(b" not in f"{situation.message}{situation.error}" or statement is None:
         return None
     function = spot.function
@@ -77,7 +77,7 @@ def printed(situation: Situation, spot: Spot) -> Explanation | None:
 
 def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
     """An eager tensor given to what takes text, or a key."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     file_wanted = not _TENSOR_GIVEN.search(situation.message)
     if statement is None or (
         file_wanted and (situation.kind in _OF_THE_MACHINE or not _NAMED_FILE.search(situation.message))
@@ -129,7 +129,7 @@ def text_in_array(situation: Situation, inner: Spot) -> Explanation | None:
 
 def _in_line(spot: Spot) -> Explanation | None:
     """The line's arrays of one string as text."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if statement is None:
         return None
     pieces: dict[ast.expr, str] = {}
@@ -192,7 +192,7 @@ def _of_comprehension(situation: Situation, spot: Spot) -> Spot:
 def _handed_on(situation: Situation, inner: Spot) -> Explanation | None:
     """`imread(paths[0])` of an array of strings: its parts are bytes."""
     for spot in (inner, situation.outer(inner)):
-        statement = spot.source.statement(spot.line) if spot is not None else None
+        statement = spot.statement if spot is not None else None
         if spot is None or statement is None:
             continue
         pieces: dict[ast.expr, str] = {}
@@ -221,7 +221,7 @@ def _assigned(function: ast.FunctionDef | ast.AsyncFunctionDef, given: list[str]
 
 def _decoded(spot: Spot, function: Function) -> Explanation | None:
     """`path.numpy()` of text, and bytes in a lambda, where they are used."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     pieces: dict[ast.expr, str] = {}
     for one in ast.walk(function):
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "numpy":
@@ -265,7 +265,7 @@ def _is_text(spot: Spot, name: str) -> bool:
 
 def _is_missing(situation: Situation, spot: Spot) -> bool:
     """Whether what was looked up as bytes is not there as text either, as far as a dict or a list is known."""
-    found, statement = _QUOTED.match(situation.message), spot.source.statement(spot.line)
+    found, statement = _QUOTED.match(situation.message), spot.statement
     if found is None or statement is None:
         return False
     text = ast.literal_eval(found[0]).decode("utf-8", "replace")
@@ -276,7 +276,7 @@ def _is_missing(situation: Situation, spot: Spot) -> bool:
 
 def _looked_up(spot: Spot) -> Explanation | None:
     """Bytes looked up among texts."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if statement is None:
         return None
     keys = [one.args[0] for one in calls(statement) if dotted(one.func).endswith(".index") and one.args]

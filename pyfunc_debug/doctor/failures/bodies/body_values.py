@@ -77,7 +77,7 @@ def _array_asked(situation: Situation) -> Explanation | None:
     if node is None or node.kind != "py_function":
         return None
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         given = [
             one for call in (calls(statement) if statement is not None else ())
             for one in (*call.args, *(keyword.value for keyword in call.keywords))
@@ -95,7 +95,7 @@ def _text_asked(situation: Situation) -> Explanation | None:
     if node is None or not _ASKS_TEXT.search(situation.message):
         return None
     for spot in reversed(situation.spots[:-1]):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         given = [
             one for call in (calls(statement) if statement is not None else ())
             for one in (*call.args, *(keyword.value for keyword in call.keywords))

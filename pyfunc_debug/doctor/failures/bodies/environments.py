@@ -27,7 +27,7 @@ _OLD_STEP, _NEW_STEP = 4, 5
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if names were unpacked of a step or reset that gives more of them, or fewer."""
     found, spot = _UNPACKED.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if found is None or situation.kind != "ValueError" or spot is None or not isinstance(statement, ast.Assign):
         return None
     target, call = statement.targets[0], statement.value
@@ -52,8 +52,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def observation(situation: Situation) -> Explanation | None:
     """The explanation, if a line failed on both that `reset` gives, the observation and a dict."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None:
         return None
     taken = {

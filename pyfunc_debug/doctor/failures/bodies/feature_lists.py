@@ -26,8 +26,7 @@ _PLAIN = (bool, int, float, str, bytes, list, tuple)
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a BytesList, FloatList or Int64List in the failing line refuses its value."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.kind not in ("TypeError", "ValueError", "AttributeError"):
         return None
     pieces: dict[ast.expr, str] = {}
@@ -221,7 +220,7 @@ def _what(one: Any) -> str:
 def _handed(node: ast.expr, spot: Spot, outer: Spot | None) -> tuple[Spot, list[ast.expr]] | None:
     """What a helper, `_bytes_feature(value)`, was given, first, and in its other calls there: it serves all of them."""
     function = spot.function
-    statement = outer.source.statement(outer.line) if outer is not None else None
+    statement = outer.statement if outer is not None else None
     if (
         outer is None
         or statement is None

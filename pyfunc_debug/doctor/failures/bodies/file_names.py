@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, holds, in_place
+from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, holds, in_place, value_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters, short
@@ -31,7 +31,12 @@ def explain(situation: Situation) -> Explanation | None:
     wanted = situation.kind in _MISSING | _PARTS or _NONE.search(situation.message)
     for spot in reversed(situation.spots) if wanted else ():
         said = _said(situation, spot)
-        found = _of_bytes(spot, said) or _of_windows(situation, spot, said) or _not_split(situation, spot, said)
+        found = (
+            _of_bytes(spot, said)
+            or _of_number(situation, spot, said)
+            or _of_windows(situation, spot, said)
+            or _not_split(situation, spot, said)
+        )
         if found is not None:
             return found
     return None
@@ -95,7 +100,7 @@ def _not_split(situation: Situation, spot: Spot, said: str) -> Explanation | Non
 
 def _at_line(spot: Spot, call: ast.Call) -> bool:
     """Whether the line that ran has a call, or reads the name that has what it gave."""
-    statement, parent = spot.source.statement(spot.line), spot.source.parent(call)
+    statement, parent = spot.statement, spot.source.parent(call)
     kept = parent.targets[0] if isinstance(parent, ast.Assign) else None
     here = statement is not None and call in ast.walk(statement)
     return here or (statement is not None and isinstance(kept, ast.Name) and kept.id in names(statement))
@@ -176,6 +181,30 @@ def _of_bytes(spot: Spot, said: str) -> Explanation | None:
     return Explanation(RULE, spot.file, first, cause, edit)
 
 
+def _of_number(situation: Situation, spot: Spot, said: str) -> Explanation | None:
+    """`str(i)` or `"%s" % i` of an eager tensor: the name has `tf.Tensor(1, shape=(), ...)` in it."""
+    statement = spot.statement
+    if "tf.Tensor(" not in said or statement is None:
+        return None
+    shown: list[ast.expr] = []
+    for one in ast.walk(statement):
+        if isinstance(one, ast.Call) and dotted(one.func) == "str":
+            shown += one.args[:1]
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "format":
+            shown += one.args
+        elif isinstance(one, ast.FormattedValue):
+            shown.append(one.value)
+        elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod):
+            shown += one.right.elts if isinstance(one.right, ast.Tuple) else [one.right]
+    named = [one for one in shown if isinstance(one, ast.Name) and type(lookup(one, spot)).__name__ == "EagerTensor"]
+    edit = in_place(spot, {one: value_of(spot, one.id) for one in named})
+    if edit is None:
+        return None
+    name, what = named[0].id, "key" if situation.kind == "KeyError" else "file"
+    cause = f"{name} is a tensor, and its text is not its value alone, but `tf.Tensor(...)`: no {what} is called so."
+    return Explanation(RULE, spot.file, spot.line, f"{cause} `.numpy()` is the value.", edit)
+
+
 def _of_windows(situation: Situation, spot: Spot, said: str) -> Explanation | None:
     """A name with Windows' separators, as tables have them, where the system has others and the file is there."""
     name = getattr(situation.inner, "filename", None) or said
@@ -199,7 +228,7 @@ def _of_windows(situation: Situation, spot: Spot, said: str) -> Explanation | No
 
 
 def _at(spot: Spot) -> Iterator[ast.Call]:
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     yield from calls(statement) if statement is not None else ()
 
 

@@ -22,7 +22,7 @@ _SAID = re.compile(
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an index in the failing line is a float that is whole."""
     spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None and _SAID.search(situation.message) else None
+    statement = situation.statement if _SAID.search(situation.message) else None
     if spot is None or statement is None or situation.kind not in ("IndexError", "TypeError", "AttributeError"):
         return None
     pieces: dict[ast.expr, str] = {}

@@ -21,7 +21,7 @@ def explain(situation: Situation) -> Explanation | None:
     function = spot.function if spot is not None else None
     if spot is None or function is None or not situation.body or situation.kind != "IndexError":
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if statement is None or not _SAID.search(situation.message):
         return None
     read = _next_pass(spot, function, statement)

@@ -31,7 +31,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not situation.body or _SAID.search(said) is None:
         return None
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         for call in calls(statement) if statement is not None else ():
             told = (
                 _explained(spot, call, call.args[0], as_bytes)
@@ -46,7 +46,7 @@ def explain(situation: Situation) -> Explanation | None:
 def _of_pillow(situation: Situation) -> Explanation | None:
     """What makes an array that `Image.fromarray` takes of one that it refused."""
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         every = calls(statement) if statement is not None else ()
         made = [one for one in every if dotted(one.func).endswith("fromarray") and root_is(one.func, spot, "PIL")]
         value = _array(made[0].args[0], spot) if len(made) == 1 and made[0].args else None

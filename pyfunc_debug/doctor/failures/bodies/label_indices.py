@@ -17,8 +17,7 @@ _OF_LISTS = ("list index out of range", "tuple index out of range")
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an input of the body is the index one past the last, and was 1 or more in all calls."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if not situation.body or situation.kind != "IndexError" or spot is None or statement is None:
         return None
     found = _SAID.search(situation.message)

@@ -47,7 +47,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _asked(spot: Spot, key: Any) -> tuple[ast.expr, str, frozenset[Any]] | None:
     """The key's expression, the text of what is asked, and its keys, where the line asks one thing that lacks it."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     found = []
     for one in ast.walk(statement) if statement is not None else ():
         if not isinstance(one, ast.Subscript) or not isinstance(one.ctx, ast.Load):

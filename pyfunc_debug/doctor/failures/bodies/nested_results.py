@@ -82,8 +82,7 @@ def _dtype(value: Any, declared: str, kind: str) -> str:
 
 def _of_names(situation: Situation) -> Explanation | None:
     """`(a, b), c = tf.py_function(...)`: Python loops over one tensor for the inner names, at trace."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple):
         return None
     elements = statement.targets[0].elts

@@ -26,7 +26,7 @@ def explain(situation: Situation) -> Explanation | None:
 def _called(situation: Situation) -> Explanation | None:
     """`f = tf.py_function(g, inp=[x], Tout=t)`, and then `f(x)`: the result of one call cannot be called."""
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         called = {dotted(one.func) for one in calls(statement)} if statement is not None else set()
         made = [
             one for one in ast.walk(spot.source.tree)

@@ -42,7 +42,7 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or function is None:
         return None
     ops = [one for one in own_nodes(function) if isinstance(one, ast.Call) and _op(one, spot)]
-    failed = [spot.source.statement(spot.line)] if running else _returned(function)
+    failed = [spot.statement] if running else _returned(function)
     if not ops or not any(one is not None and _of_ops(one, function, ops) for one in failed):
         return None
     ops.sort(key=lambda one: (one.lineno, one.col_offset))

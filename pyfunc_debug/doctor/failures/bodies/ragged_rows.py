@@ -23,7 +23,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if node is None or spot is None or not node.tout or node.tout[0] in ("string", "bool"):
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     for call in calls(statement) if statement is not None else ():
         rows = spot.value(call.args[0].id) if call.args and isinstance(call.args[0], ast.Name) else None
         lengths = _lengths(rows) if dotted(call.func).rpartition(".")[2] in _MAKES else []

@@ -13,8 +13,7 @@ _SAID = "Attempt to convert a value (None) with an unsupported type"
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if `random.sample` of the failing line got a tensor with a value as its k."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if _SAID not in situation.message or spot is None or statement is None:
         return None
     for call in calls(statement):

@@ -20,7 +20,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if not situation.body or spot is None or not any(one in situation.message for one in _SAID):
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     written = [name for name in _written(statement) if _is_read_only(spot.variables.get(name))]
     if statement is None or len({*written}) != 1:
         return None

@@ -19,7 +19,7 @@ _KINDS = ("bytes_list", "float_list", "int64_list")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if `example.features.feature["x"].bytes_list.value[0]` is asked of an empty list."""
     spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None and situation.kind == "IndexError" else None
+    statement = situation.statement if situation.kind == "IndexError" else None
     if spot is None or statement is None:
         return None
     for one in ast.walk(statement):

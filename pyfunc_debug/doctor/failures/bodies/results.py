@@ -28,7 +28,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     one = _ITERATED.search(situation.message) is not None
     counted = _COUNT.search(situation.message) if situation.kind == "ValueError" else None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if not (one or counted) or not isinstance(statement, ast.Assign):
         return None
     target = statement.targets[0]

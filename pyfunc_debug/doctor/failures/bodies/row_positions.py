@@ -25,8 +25,7 @@ _FARTHEST = 12
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a table has no row of this label, and has one at this position."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.kind != "KeyError" or not situation.inner.args:
         return None
     if not _SAID.search(str(situation.inner.args[0])):

@@ -106,7 +106,7 @@ def _pair(node: ast.AST | None, spot: Spot) -> tuple[str, str] | None:
 
 def _list_of_one(situation: Situation, spot: Spot) -> Explanation | None:
     """`y = tf.py_function(f, [x], [tf.float32])` is a list of one tensor, and was used as the tensor."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     function = spot.function
     if statement is None or function is None or "list" not in situation.message:
         return None

@@ -136,7 +136,7 @@ def _of_file(situation: Situation, tensor: Any) -> Explanation | None:
     else:
         new = f"{tf}.ensure_shape({text}, [None, None, None])"
         what = f"{name} gives a tensor of unknown shape: what was written is read later."
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     code = short(spot.source.text(statement).split("\n")[0], 34) if statement is not None else "the program"
     pasted = spot.source.replaced({call: new})
     edit = edit_of(spot.file, pasted)
@@ -228,7 +228,7 @@ def _in_lambda(situation: Situation) -> Explanation | None:
 
 def _in_its_function(spot: Spot) -> ast.Call | None:
     """The one call of py_function in the function that the line gives to a Lambda."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     names = {
         dotted(one.args[0]) for one in (calls(statement) if statement is not None else ())
         if dotted(one.func).rpartition(".")[2] == "Lambda" and one.args
@@ -261,7 +261,7 @@ def _unknown_tensor(situation: Situation) -> Any:
     if looped:
         return looped[0][1]
     if spot is not None:
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         for value in (symbolic_parts(statement, spot) if statement is not None else {}).values():
             if shape_of(value) is None:
                 return value
@@ -386,7 +386,7 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     what = f"{_begin(node)} gave a tensor of unknown shape"
     where = ""
     if last is not None and last.line != node.site[1]:
-        statement = last.source.statement(last.line)
+        statement = last.statement
         code = short(last.source.text(statement).split("\n")[0], 34) if statement is not None else "the program"
         where = f" `{code}` (line {last.line}) needs it at trace."
     kind = "numpy_function" if node.kind == "numpy_function" else "py_function"
@@ -480,7 +480,7 @@ def _into_variable(
 ) -> tuple[str, list[Shape | None], Edit | None] | None:
     """The variable that the failing line assigns the tensor to, its shape, and the line for a tensor made of it."""
     last = situation.last
-    statement = last.source.statement(last.line) if last is not None else None
+    statement = last.statement if last is not None else None
     found = into_variables.in_line(statement, last) if last is not None and statement is not None else None
     if last is None or found is None:
         return None

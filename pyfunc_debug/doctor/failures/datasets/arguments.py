@@ -28,7 +28,7 @@ _LISTED = re.compile(r"'(list|tuple)' object has no attribute 'element_spec'")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if such an argument is why the program failed."""
     spot, text = situation.last, situation.message
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or statement is None or situation.body:
         return None
     if _FLOAT.search(text):

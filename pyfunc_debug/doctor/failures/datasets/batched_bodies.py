@@ -29,7 +29,7 @@ _AXES = "axes don't match array"
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a batch stands before the map, and the failing line takes one of it."""
     spot = situation.last if situation.body else None
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     node = failed_node(situation) if statement is not None and _is_said(situation.message) else None
     if spot is None or statement is None or node is None or node.site is None:
         return None

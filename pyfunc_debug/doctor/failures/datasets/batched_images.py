@@ -19,7 +19,7 @@ _CHANNELS = (1, 2, 3, 4)
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line calls such a library, and the body was given a batch of images."""
     spot = situation.last if situation.body else None
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or statement is None or not any(takes_arrays(one, spot) for one in calls(statement)):
         return None
     node = failed_node(situation)

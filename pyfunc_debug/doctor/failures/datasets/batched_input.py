@@ -23,7 +23,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not situation.body:
         return _at_trace(situation)
     found, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     value = statement.value if isinstance(statement, ast.Assign) else None
     node = failed_node(situation) if found is not None and situation.body else None
     if found is None or spot is None or node is None or node.site is None or not isinstance(value, ast.Attribute):
@@ -54,7 +54,7 @@ def _at_trace(situation: Situation) -> Explanation | None:
     placed = None
     if called is not None and by == "tf.data":
         placed = _swapped(called[0].source) or _unbatched(called[0].source, called[1])
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if called is None or placed is None or statement is None:
         return None
     batch, edit = placed

@@ -232,7 +232,7 @@ def _batch(situation: Situation, site: tuple[str, int]) -> ast.Call | None:
     every = [one for one in ast.walk(source.tree) if isinstance(one, ast.Call) and _last(one) in _BATCHES]
     own = {id(one): one for one in every}
     spot = situation.last
-    failed = spot.source.statement(spot.line) if spot is not None and spot.file == site[0] else None
+    failed = spot.statement if spot is not None and spot.file == site[0] else None
     todo: list[ast.AST] = [getattr(failed, "iter", failed)] if failed is not None else []
     seen: set[str] = set()
     while todo:

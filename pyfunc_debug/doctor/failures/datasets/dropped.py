@@ -22,8 +22,7 @@ _FROM_DATA = ("ValueError", "TypeError", "InvalidArgumentError", "AttributeError
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if Keras or a loop took elements that a dropped method was to change."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or situation.kind not in _FROM_DATA:
         return None
     dropped = [one for name in _read(statement, spot) for one in _dropped(spot, statement, name)]

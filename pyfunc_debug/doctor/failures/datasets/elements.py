@@ -66,7 +66,7 @@ def _applied(situation: Situation) -> Explanation | None:
     if hasattr(situation.error, "op"):  # the dataset ran: the function did take a dataset
         return None
     for outer, inner in zip(situation.spots, situation.spots[1:]):
-        statement = outer.source.statement(outer.line)
+        statement = outer.statement
         for call in calls(statement) if statement is not None else ():
             if not isinstance(call.func, ast.Attribute) or call.func.attr != "apply" or len(call.args) != 1:
                 continue
@@ -90,8 +90,7 @@ def _applied(situation: Situation) -> Explanation | None:
 
 def _one_in_a_tuple(situation: Situation) -> Explanation | None:
     """`fit` on elements `((x, y),)`: one value, the inputs, and no target."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     for call in keras_calls.fits(statement) if statement is not None else ():
         given = call.args[0] if call.args else next((one.value for one in call.keywords if one.arg == "x"), None)
         if spot is None or not isinstance(given, ast.Name) or not is_dataset(spot.value(given.id)):
@@ -113,7 +112,7 @@ def _one_in_a_tuple(situation: Situation) -> Explanation | None:
 def _padded(situation: Situation) -> Explanation | None:
     """`padded_batch` of ragged or sparse elements, or parts, which it does not take: as tensors, it does."""
     spot, found = situation.last, padded_batches.given(situation)
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     padded = [
         one for one in (calls(statement) if statement is not None else ())
         if isinstance(one.func, ast.Attribute) and one.func.attr == "padded_batch"

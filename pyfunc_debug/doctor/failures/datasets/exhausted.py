@@ -23,7 +23,7 @@ def explain(situation: Situation) -> Explanation | None:
     ended = situation.kind == "OutOfRangeError" and _END.search(situation.message)
     if spot is None or situation.body or not (ended or situation.kind == "StopIteration"):
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     asked = _iterator(statement) if statement is not None else None
     made = _made(asked, spot) if asked is not None else None
     if statement is None or asked is None or made is None:

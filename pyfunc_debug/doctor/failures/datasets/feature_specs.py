@@ -19,7 +19,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if one function parses by a dict of descriptions, and takes a part of that dict after it."""
     found, spot = _SAID.search(situation.message), situation.last
     function = spot.function if spot is not None else None
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if found is None or spot is None or function is None or statement is None:
         return None
     parsed = {

@@ -40,7 +40,7 @@ def explain(situation: Situation) -> Explanation | None:
 def _call(situation: Situation, *methods: str) -> tuple[Spot, ast.Call] | None:
     """The one call of these methods in the user's failing line."""
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         every = calls(statement) if statement is not None else ()
         found = [one for one in every if isinstance(one.func, ast.Attribute) and one.func.attr in methods]
         if found:

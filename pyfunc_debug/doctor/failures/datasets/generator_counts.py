@@ -127,8 +127,7 @@ def _one(found: _Element, file: str, source: Source, written: ast.expr | None, w
 
 def _read(situation: Situation) -> tuple[int, list[str]]:
     """How many values the failing line takes of an element, and their names; -1 for Keras, 0 where it is not known."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if statement is None:
         return 0, []
     if any(type(one).__name__ in _TAKES for one in datasets.read_here(situation)):

@@ -177,8 +177,7 @@ def of_unknown_rank(situation: Situation) -> bool:
     """Whether a size of a tensor was asked for whose rank is not known, or Keras asked for it to weigh classes."""
     if class_weights.asks_rank(situation):
         return True
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or "NoneType" not in situation.message:
         return False
     value = wrapping.value_here(spot, statement) or statement
@@ -742,7 +741,7 @@ def _spec_as_type(situation: Situation) -> Explanation | None:
 
 def _signed_lists(spot: Spot) -> Explanation | None:
     """Lists in the `output_signature` that the failing line gives."""
-    statement, text = spot.source.statement(spot.line), spot.source.text
+    statement, text = spot.statement, spot.source.text
     for call in calls(statement) if statement is not None else ():
         given = next((one.value for one in call.keywords if one.arg == "output_signature"), None)
         lists = [one for one in ast.walk(given) if isinstance(one, ast.List)] if given is not None else []
@@ -768,7 +767,7 @@ def _lists(situation: Situation) -> Explanation | None:
     spot = situation.last
     if spot is None:
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     called = names(statement) if statement is not None else []
     for file, source in situation.sources():
         for name in called:

@@ -45,8 +45,7 @@ _JOINS = {
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a saved dataset was to be loaded by a path that is a tensor of a graph."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or not _SAID.search(situation.message):
         return None
     loads = [one for one in calls(statement) if dotted(one.func).endswith(_LOADS)]

@@ -55,7 +55,7 @@ def explain(situation: Situation) -> Explanation | None:
         said += ". Without a rank, ragged_batch stacks as batch does, elements of one shape only"
         return None if edit is None else Explanation(RULE, at[0].file, at[0].line, f"{said}.", edit)
     if last.line != at[0].line or last.file != at[0].file:
-        statement = last.source.statement(last.line)
+        statement = last.statement
         code = short(last.source.text(statement).split("\n")[0], 34) if statement is not None else ""
         said += (
             f". `{code}` (line {last.line}) needs it at trace" if code.strip(". ") else f". Line {last.line} needs it"
@@ -80,7 +80,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _of_targets(spot: Spot) -> Edit | None:
     """`h, w = x.shape` and `a, b = tf.unstack(x)`, where the names say how many sizes or parts there are."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     targets = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     if not isinstance(targets, (ast.Tuple, ast.List)) or not isinstance(statement, ast.Assign):
         return None
@@ -103,8 +103,7 @@ def _openers(situation: Situation) -> Iterator[tuple[Any, Any]]:
     Yields:
       An op, and the dataset in whose function it is: None where it is in none.
     """
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     parts = symbolic_parts(statement, spot) if spot is not None and statement is not None else {}
     yield from (
         (op, None) for one in parts.values() if is_symbolic(one) and shape_of(one) is None for op in _behind(one)

@@ -26,7 +26,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     match = found or missing
     assert match is not None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if statement is None:
         return None
     for one in calls(statement):

@@ -36,7 +36,7 @@ def explain(situation: Situation) -> Explanation | None:
                 break
             file, source, given = read
         else:
-            statement = place.source.statement(place.line)
+            statement = place.statement
             inside = [one for call in calls(statement) for one in call.args] if statement is not None else []
             same = [one for one in inside if text_of(one, place) == name]
             if not same:

@@ -26,11 +26,12 @@ _LOOKED_AT = 10_000
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the failing line gives such a table away."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or not _SAID.search(situation.message):
         return None
     for call in calls(statement):
+        if dotted(call.func) == "dict":  # each column is a tensor of its own: told where that dict is given away
+            continue
         for one in (*call.args, *(keyword.value for keyword in call.keywords)):
             for part in one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one]:
                 own = extends_keras(kind) if isinstance(kind := lookup(call.func, spot), type) else False
@@ -49,7 +50,7 @@ def _explained(part: ast.expr, spot: Spot, own: bool) -> Explanation | None:
       own: Whether a class of the user's gets it, which asks the table for its columns by their names.
     """
     if isinstance(part, ast.Call) and dotted(part.func) == "dict" and len(part.args) == 1:
-        return _gaps(part.args[0], spot)
+        return _lists(part, part.args[0], spot) or _gaps(part.args[0], spot)
     array, table = _array(part, spot), _table(part, spot)
     if array is not None:
         made = _made(array, spot)
@@ -107,6 +108,33 @@ def _explained(part: ast.expr, spot: Spot, own: bool) -> Explanation | None:
     new = f'{value}{ending}.astype("float32")'
     edit = edit_of(spot.file, source.replaced({place: new}))
     return Explanation(RULE, spot.file, place.lineno, f"{cause}{rest}", edit)
+
+
+def _lists(part: ast.expr, inside: ast.expr, spot: Spot) -> Explanation | None:
+    """`dict(df)` with a column of lists: stacked where all have one length, else ragged."""
+    table = _table(inside, spot)
+    if table is None:
+        return None
+    held = {str(name): table[name].tolist()[:_LOOKED_AT] for name in table.columns}
+    listed = {
+        name: {len(one) for one in values} for name, values in held.items()
+        if values and all(type(one) in (list, tuple) or (is_ndarray(one) and one.ndim == 1) for one in values)
+    }  # fmt: skip
+    if not listed:
+        return None
+    tf, text = alias(spot, "tensorflow"), spot.source.text(inside)
+    made = [
+        f'"{name}": {text}["{name}"].tolist()' if len(lengths) == 1
+        else f'"{name}": {tf}.ragged.constant({text}["{name}"].tolist())'
+        for name, lengths in listed.items()
+    ]  # fmt: skip
+    name, lengths = next(iter(listed.items()))
+    how = "of one length each: as a list of lists it is one array"
+    if len(lengths) > 1:
+        how = f"of {min(lengths)} to {max(lengths)} values: a ragged tensor keeps rows of any length"
+    cause = f"Column {name} has a list in each row, {how}. A column of objects becomes no tensor."
+    edit = edit_of(spot.file, spot.source.replaced({part: f"{{**{spot.source.text(part)}, {', '.join(made)}}}"}))
+    return Explanation(RULE, spot.file, part.lineno, cause, edit)
 
 
 def _gaps(inside: ast.expr, spot: Spot) -> Explanation | None:

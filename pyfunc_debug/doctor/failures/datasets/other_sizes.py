@@ -20,8 +20,7 @@ _LOOKED_AT = 10_000
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if what is made one array of has elements of several shapes."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or not _SAID.search(situation.message):
         return None
     for call in calls(statement):

@@ -62,7 +62,7 @@ def _asked(node: ast.AST) -> Iterator[ast.Call]:
 
 def _call(spot: Spot) -> ast.Call | None:
     """The one call of padded_batch in the statement that failed."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     here = list(_asked(statement)) if statement is not None else []
     return here[0] if len(here) == 1 else None
 

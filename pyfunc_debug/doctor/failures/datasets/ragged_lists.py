@@ -26,8 +26,7 @@ _Shape = tuple[int, ...]
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the failing line gives such rows away."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or not _SAID.search(situation.message):
         return None
     pieces: dict[ast.expr, str] = {}

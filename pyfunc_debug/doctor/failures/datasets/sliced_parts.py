@@ -32,8 +32,7 @@ _Told = tuple[str, str, bool]
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a dataset's rows were given as its parts, or its parts as rows."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or not _SAID.search(situation.message):
         return None
     found = [one for one in method_calls(statement, _SLICES) if len(one.args) == 1]

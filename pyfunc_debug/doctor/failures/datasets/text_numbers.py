@@ -83,6 +83,6 @@ def _or_nan(spot: Spot, call: ast.Call) -> dict[ast.expr, str]:
     whole = isinstance(made, ast.Call) and call in made.args[:1] and dotted(made.func) not in ("float", "int", "map")
     if whole:
         return {call: f'[v or "nan" for v in {spot.source.text(call)}]'}
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     floats = [one for one in calls(statement) if dotted(one.func) == "float" and one.args] if statement else []
     return {one.args[0]: f'{spot.source.text(one.args[0])} or "nan"' for one in floats}

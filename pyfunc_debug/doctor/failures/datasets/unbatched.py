@@ -16,8 +16,7 @@ RULE = "unbatched"
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the elements of the dataset have one axis less than the model's input."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if (
         spot is None
         or statement is None

@@ -31,7 +31,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if spot is None or situation.kind != "TypeError" or not _UNKNOWN.search(situation.message):
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     asked = [
         one for one in calls(statement) if dotted(one.func) == "len" and len(one.args) == 1
         and is_dataset(lookup(one.args[0], spot))

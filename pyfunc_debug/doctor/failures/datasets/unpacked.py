@@ -33,7 +33,7 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or situation.body:
         return None
     if _SAID.search(situation.message):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         found = _unpacking(statement, spot) if statement is not None else None
         return _restored(situation, *found) or _explained(spot, *found) if found is not None else None
     return _of_keys(spot)
@@ -71,7 +71,7 @@ def _restored(
 
 def _of_keys(spot: Spot) -> Explanation | None:
     """A line that reads a key of a dict, where names were given to its values."""
-    failed = spot.source.statement(spot.line)
+    failed = spot.statement
     read = names(failed) if failed is not None else []
     if not any(type(spot.value(one)) is str for one in read):
         return None

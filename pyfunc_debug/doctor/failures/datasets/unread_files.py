@@ -25,7 +25,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not _SAID.search(situation.message):
         return None
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         for call in _decoding(statement) if statement is not None else ():
             name = _text(lookup(call.args[0], spot))
             if name is not None and os.path.isfile(name):

@@ -18,7 +18,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if spot is None or situation.kind != "StopIteration" or STOPPED not in str(situation.error):
         return None
-    statement, function = spot.source.statement(spot.line), spot.function
+    statement, function = spot.statement, spot.function
     if statement is None or hasattr(statement, "body") or not isinstance(function, ast.FunctionDef):
         return None
     asked = next((one for one in calls(statement) if dotted(one.func) == "next" and len(one.args) == 1), None)

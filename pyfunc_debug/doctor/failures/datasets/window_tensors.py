@@ -41,8 +41,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _in_function(situation: Situation) -> Explanation | None:
     """`x = window.batch(5)` in a mapped function, and `x` taken for the tensor that the window makes."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     function = spot.function if spot is not None else None
     if spot is None or statement is None or function is None or isinstance(function, ast.Lambda):
         return None

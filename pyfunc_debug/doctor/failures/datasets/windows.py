@@ -35,7 +35,7 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body or not (result or asked or unnamed):
         return None
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         found = [one for one in calls(statement) if _is_flat(one)] if statement is not None else []
         if len(found) == 1 and found[0].args:
             spec = element_spec(situation, spot)

@@ -23,7 +23,7 @@ _PAIRS = "apply_gradients takes pairs (gradient, variable)"
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line gives an optimizer something else than pairs."""
     spot = situation.last if not situation.body else None
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     asked = [one for one in calls(statement) if applies(one)] if statement is not None else []
     if spot is None or len(asked) != 1:
         return None

@@ -114,8 +114,7 @@ def _packed(made: Made) -> Explanation | None:
 
 def _by_position(situation: Situation) -> Explanation | None:
     """A call with keywords in a graph, where custom_gradient takes none."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     made = {one.function.name: one for one in made_in(situation)}
     every = calls(statement) if statement is not None else ()
     called = [one for one in every if one.keywords and dotted(one.func).rpartition(".")[2] in made]
@@ -307,7 +306,7 @@ def _as_inputs(made: Made, situation: Situation) -> Explanation | None:
     """A variable of Keras' that is given as an argument: as a tensor it is an input, with a gradient of its own."""
     name, count = made.function.name, situation.message.count("<tf.Variable")
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         called = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == name] if statement else []
         given = [one for part in called for one in part.args if is_keras_variable(lookup(one, spot))]
         if len(called) != 1 or not given or len(given) != count:

@@ -30,7 +30,7 @@ _PYTHON = ("print", "numpy", "item", "tolist", "fit", "predict", "append", "show
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line of eager code asks for gradients as in a graph."""
     spot = situation.last if _SAID in situation.message and not situation.body else None
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     asked = [one for one in calls(statement) if _asks(one)] if statement is not None else []
     if spot is None or statement is None or len(asked) != 1:
         return None

@@ -32,8 +32,7 @@ _OPERANDS = re.compile(r"unsupported operand type\(s\) for (\S+): '(\w+)' and '(
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the failing line computes with a list of gradients as with one tensor."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body:
         return None
     clipped = _of_pair(spot, statement)

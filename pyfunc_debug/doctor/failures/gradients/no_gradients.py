@@ -82,8 +82,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _of_a_number(situation: Situation) -> bool:
     """Whether a tape was asked for the gradient of something that is not a tensor."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     asks = [
         one for one in ast.walk(statement)
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "gradient"
@@ -180,8 +179,7 @@ def _hidden(situation: Situation, source: Source, block: ast.With) -> Explanatio
 
 def _none(situation: Situation) -> Explanation | None:
     """`g = tape.gradient(y, x)` is None behind a numpy_function, and a later line computes with it."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None:
         return None
     empty = [name for name in names(statement) if name in spot.variables and _is_none(spot.variables[name])]

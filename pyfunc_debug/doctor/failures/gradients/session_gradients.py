@@ -42,7 +42,7 @@ def explain(situation: Situation) -> Explanation | None:
 def _none(situation: Situation) -> Explanation | None:
     """`grad, = tf.gradients(loss, x)` is None behind a py_func, and the line that failed computes with it."""
     spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None and "None" in situation.message else None
+    statement = situation.statement if "None" in situation.message else None
     if spot is None or statement is None:
         return None
     empty = {name for name in names(statement) if name in spot.variables and spot.variables[name] is None}

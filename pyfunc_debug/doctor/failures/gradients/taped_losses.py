@@ -50,7 +50,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _is_about(situation: Situation, spot: Spot, block: ast.With) -> bool:
     """Whether the program failed under the tape, as it was asked for a gradient, or as that was None."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if statement is None or _SAID in situation.message:
         return statement is not None
     if any(one is block for one in (statement, *spot.source.around(statement))):
@@ -361,8 +361,7 @@ def _why(situation: Situation) -> str:
 
 def _is_numbers(situation: Situation) -> bool:
     """Whether a gradient was asked for, and is not there."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     asked = [one for one in calls(statement) if dotted(one.func).endswith(".gradient")] if statement is not None else []
     return bool(asked) or _SAID in situation.message or "None" in situation.message
 

@@ -87,8 +87,7 @@ def _asks_for_gradients(situation: Situation) -> bool:
     """Whether the failing line trains, or computes with what a tape gave it as None."""
     if "No gradients provided" in situation.message:
         return True
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None:
         return False
     read = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)}

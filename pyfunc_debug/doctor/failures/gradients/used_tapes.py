@@ -17,7 +17,7 @@ _SAID = "A non-persistent GradientTape can only be used to compute one set of gr
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a tape was asked again."""
     spot = situation.last if _SAID in situation.message else None
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or statement is None or situation.body:
         return None
     asked = {dotted(one.func).rpartition(".")[0] for one in calls(statement) if dotted(one.func).endswith(".gradient")}

@@ -19,7 +19,7 @@ _NUMBERS = ("float", "int", "list")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line does nothing but give such values to `watch`."""
     spot, said = situation.last, _SAID.search(situation.message)
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     call = statement.value if isinstance(statement, ast.Expr) else None
     if spot is None or said is None or situation.body or not isinstance(statement, ast.Expr):
         return None
@@ -58,8 +58,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def of_array(situation: Situation) -> Explanation | None:
     """The explanation, if a tape was asked for the gradient for an array of NumPy's."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or _NO_TENSOR not in situation.message:
         return None
     source = spot.source

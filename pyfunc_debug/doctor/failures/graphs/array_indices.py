@@ -20,7 +20,7 @@ _SAID = "are valid indices, got"
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a tensor was given an array for an index."""
     spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None and _SAID in situation.message else None
+    statement = situation.statement if _SAID in situation.message else None
     if spot is None or statement is None:
         return None
     for one in ast.walk(statement):

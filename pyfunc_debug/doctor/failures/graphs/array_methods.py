@@ -21,7 +21,7 @@ _METHODS = (
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an eager tensor was asked for a method or an attribute that arrays have."""
     said, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if said is None or spot is None or statement is None or situation.kind != "AttributeError":
         return None
     if situation.body or said[1] not in _METHODS or tapes_around(spot.source, spot.line):  # an array has no gradient

@@ -28,7 +28,7 @@ _DTYPE = re.compile(r"dtype=(?:tf\.)?(\w+)")
 def condition(situation: Situation) -> Explanation | None:
     """The explanation, if what an `if` or `while` asks is a tensor of another dtype, or of several values."""
     found, spot = _CONDITION.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if found is None or spot is None or not isinstance(statement, (ast.If, ast.While)):
         return None
     test, tf = statement.test, alias(spot, "tensorflow")
@@ -58,8 +58,7 @@ def condition(situation: Situation) -> Explanation | None:
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if AutoGraph refused a branch or loop."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if (
         spot is None
         or statement is None

@@ -18,8 +18,7 @@ _SAID = re.compile(
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the failing line computes with a number and a bool tensor."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if not _SAID.search(situation.message) or spot is None or statement is None:
         return None
     pieces: dict[ast.expr, str] = {}

@@ -19,7 +19,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if situation.body or spot is None or not situation.message.startswith(_SAID):
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     found = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == "cond"] if statement else []
     if len(found) != 1:
         return None

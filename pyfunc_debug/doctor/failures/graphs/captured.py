@@ -64,7 +64,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _read(spot: Spot) -> list[str]:
     """The names of a running line that stand for tensors of a graph, without those that its function made itself."""
-    statement, function = spot.source.statement(spot.line), spot.function
+    statement, function = spot.statement, spot.function
     made = {
         one.id for one in (own_nodes(function) if function is not None else ())
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)

@@ -20,7 +20,7 @@ _FARTHEST = 25
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a tf.function was refused for a change of what it was given."""
     found, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if found is None or spot is None or statement is None:
         return None
     called = found[1].rpartition(".")[2]

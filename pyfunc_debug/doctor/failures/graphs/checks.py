@@ -17,8 +17,7 @@ RULE = "autograph"
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the program's own `raise` ran at trace, in an `if` that a tensor decides."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or situation.body or not spot.generated or not isinstance(statement, ast.Raise):
         return None
     if not _in_a_branch_of_the_graph(situation):

@@ -24,7 +24,7 @@ _NUMBERS = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "uint
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if two branches of a `tf.cond` of the failing line do not match."""
     spot, said = situation.last, situation.message
-    statement = spot.source.statement(spot.line) if spot is not None and not situation.body else None
+    statement = situation.statement if not situation.body else None
     counted = _COUNTS.match(said.strip()) if situation.kind == "AssertionError" else None
     if spot is None or statement is None or not (_DIFFER in said or _LENGTHS in said or counted):
         return None

@@ -21,8 +21,7 @@ _Way = tuple[ast.expr | None, ast.expr]
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an `if` asked a symbolic tensor of several values: none can decide by it, eagerly either."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or situation.body or not _SAID.search(situation.message) or not isinstance(statement, ast.If):
         return None
     parts = symbolic_parts(statement.test, spot)

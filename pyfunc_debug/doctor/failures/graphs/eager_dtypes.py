@@ -31,7 +31,7 @@ _TENSORS = ("constant", "convert_to_tensor")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an operation of the failing line has a side of each dtype."""
     said, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if said is None or spot is None or statement is None or situation.body or hasattr(statement, "body"):
         return None
     wanted = {_CALLED.get(one, one) for one in said.groups()}

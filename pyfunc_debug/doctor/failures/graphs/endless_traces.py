@@ -71,7 +71,7 @@ def _told(
 ) -> Explanation | None:
     inner = spots[::-1]
     for spot in (*(one for one in inner if one.generated), *(one for one in inner if not one.generated)):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         for loop, over in _loops(spot, statement) if statement is not None else ():
             found = _through(over, spot)
             if found is not None and wanted(loop, over, found):

@@ -83,8 +83,7 @@ def _stacked(spot: Spot, statement: ast.stmt) -> tuple[str, Edit | None] | None:
 
 def elsewhere(situation: Situation) -> Explanation | None:
     """A library that is neither TensorFlow nor Keras failed on a symbolic tensor, in words that name none."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or not wrapping.entry(situation)[1]:
         return None
     if (opened := _opened(situation, spot, statement)) is not None:

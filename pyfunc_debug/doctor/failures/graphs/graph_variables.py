@@ -19,8 +19,7 @@ _SAID = "numpy() is only available when eager execution is enabled"
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line of a graph asked a variable for its value, or gave a weight to what asks for it."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or _SAID not in situation.message:
         return None
     return _given(spot, statement) or _asked(situation, spot, statement)
@@ -29,7 +28,7 @@ def explain(situation: Situation) -> Explanation | None:
 def of_truth(situation: Situation) -> Explanation | None:
     """The explanation, if `if self.bias:` asked a weight of Keras' whether there is one."""
     spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None and _NO_TRUTH in situation.message else None
+    statement = situation.statement if _NO_TRUTH in situation.message else None
     test = getattr(statement, "test", None)
     if spot is None or not isinstance(test, ast.expr):
         return None

@@ -40,7 +40,7 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body or situation.kind not in ("ValueError", "TypeError", "InvalidArgumentError", "IndexError"):
         return None
     last = situation.last
-    if last is not None and isinstance(last.source.statement(last.line), ast.Raise):
+    if last is not None and isinstance(last.statement, ast.Raise):
         return None
     for spot in reversed(situation.spots):
         if not spot.generated or any(map(_RELAXED.search, spot.source.code)):
@@ -58,7 +58,7 @@ def explain(situation: Situation) -> Explanation | None:
 def differing(situation: Situation) -> Explanation | None:
     """The explanation, if the branches of an `if` return, or leave in a variable, what differs in kind."""
     spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None and not situation.body else None
+    statement = situation.statement if not situation.body else None
     if spot is None or not isinstance(statement, ast.If):
         return None
     none, dtypes = _NONE.search(situation.message), _DTYPE.search(situation.message)
@@ -200,7 +200,7 @@ def _is_number(node: ast.expr) -> bool:
 
 def _guards(spot: Spot) -> Iterator[tuple[ast.If, bool]]:
     """The `if`s whose answer leads to the line, innermost first, and what each must answer for that."""
-    inner: ast.AST | None = spot.source.statement(spot.line)
+    inner: ast.AST | None = spot.statement
     while inner is not None and not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         outer = spot.source.parent(inner)
         block = spot.source.block(inner) if isinstance(inner, ast.stmt) else None
@@ -229,7 +229,7 @@ def _by_shape(spot: Spot, guard: ast.If, pieces: dict[ast.expr, str], held: bool
 
 def _rank_before(spot: Spot) -> Explanation | None:
     """An `if` on the rank of a tensor that it then changes: behind it nobody knows the rank."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     block = spot.source.block(statement) if statement is not None else None
     for before in reversed(block[: block.index(statement)] if block is not None and statement is not None else []):
         if not isinstance(before, ast.If) or before.orelse:

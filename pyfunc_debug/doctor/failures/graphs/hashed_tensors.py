@@ -55,7 +55,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _traced(spot: Spot, around: ast.AST) -> Explanation | None:
     """A key that has no value yet: the number of a loop in the graph, which Python can count where its end is known."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     here = {*ast.walk(statement)} if statement is not None else set()
     found = [
         one.slice for one in ast.walk(around)

@@ -25,7 +25,7 @@ _Shape = tuple[int | None, ...] | None
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the call of a tf.function does not fit what it declares."""
     found, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if found is None or spot is None or statement is None or situation.body:
         return None
     shape, dtype, declared, wanted = found.groups()

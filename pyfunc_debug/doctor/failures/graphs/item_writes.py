@@ -23,8 +23,7 @@ _BY = {ast.Add: "assign_add", ast.Sub: "assign_sub"}
 
 def added(situation: Situation) -> Explanation | None:
     """The explanation, if a variable was changed by `v += 1`, also with the line of its class that makes it again."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or not _ADDED.search(situation.message) or not isinstance(statement, ast.AugAssign):
         return None
     source, target = spot.source, spot.source.text(statement.target)
@@ -57,7 +56,7 @@ def _line(spot: Spot, statement: ast.stmt, text: str) -> Edit:
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the failing line writes into one."""
     said, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if said is None or spot is None or situation.body or not isinstance(statement, (ast.Assign, ast.AugAssign)):
         return None
     target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target

@@ -19,7 +19,7 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.kind not in ("TypeError", "ValueError") or not _SAID.search(situation.message):
         return None
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         for one in ast.walk(statement) if statement is not None else ():
             if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add):
                 found = _told(spot, _summed(one))

@@ -29,7 +29,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if spot is None or situation.body or not _SAID.search(situation.message):
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if statement is None:
         return None
     name, function = holder(statement, spot), spot.function

@@ -56,7 +56,7 @@ def _is_of_layer(spot: Spot) -> bool:
 
 def _applied(spot: Spot) -> tuple[ast.Call, Any, ast.expr | None] | None:
     """The line's call of an optimizer that is being built, the optimizer, and the variables that it is given."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     for one in calls(statement) if statement is not None else ():
         if not isinstance(one.func, ast.Attribute) or one.func.attr not in _APPLIES:
             continue
@@ -117,7 +117,7 @@ def _of_optimizer(
     for frame in outer if variables is not None else ():  # the outermost one that knows both
         words = _Words(spot, traced, frame, outer[-1])
         owner, given = words.of(call.func.value), words.of(variables)  # type: ignore[attr-defined, arg-type]
-        statement = frame.source.statement(frame.line)
+        statement = frame.statement
         if owner is None or given is None or statement is None:
             continue
         place = _above_loops(frame, statement, words.used, [owner, given])
@@ -157,7 +157,7 @@ def _built_late(variables: ast.expr, spot: Spot, words: _Words) -> Iterator[str]
 
 def _called(step: Spot) -> tuple[ast.Call, Any] | None:
     """The line's call of a model or layer that had no variables yet."""
-    statement = step.source.statement(step.line)
+    statement = step.statement
     for one in calls(statement) if statement is not None else ():
         model = lookup(one.func, step)
         if is_layer(model) and one.args:
@@ -170,7 +170,7 @@ def _of_model(step: Spot, traced: Spot, outer: list[Spot], called: tuple[ast.Cal
     call, _ = called
     frame, words = outer[-1], _Words(step, traced, outer[-1], outer[-1])
     model, given = words.of(call.func), words.of(call.args[0])
-    statement = frame.source.statement(frame.line)
+    statement = frame.statement
     name = getattr(traced.function, "name", "the function")
     if model is None or given is None or statement is None or step is not traced:
         return None
@@ -257,7 +257,7 @@ def _substituted(node: ast.expr, new: dict[str, str]) -> str:
 
 def _passed(traced: Spot, caller: Spot) -> dict[str, ast.expr]:
     """What the caller's line passes for the parameters of the traced function."""
-    function, statement = traced.function, caller.source.statement(caller.line)
+    function, statement = traced.function, caller.statement
     if not isinstance(function, ast.FunctionDef) or statement is None:
         return {}
     found = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == function.name]

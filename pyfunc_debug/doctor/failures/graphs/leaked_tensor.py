@@ -49,7 +49,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot, graph = situation.last, _GRAPH.search(text)
     if spot is None or graph is None:
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     code = short(spot.source.text(statement).split("\n")[0], 40) if statement is not None else "this line"
     made = _place(text, [one.file for one in situation.spots])
     name = graph[1]
@@ -219,7 +219,7 @@ _METHODS: dict[type, str] = {ast.Add: "assign_add", ast.Sub: "assign_sub"}
 def listed(situation: Situation) -> Explanation | None:
     """The explanation, if a mapped function returned a list that its graph's loop filled."""
     found, spot = _LISTED.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if found is None or spot is None or statement is None:
         return None
     given = {dotted(part).rpartition(".")[2] for call in calls(statement) for part in call.args}
@@ -306,7 +306,7 @@ def _called_with(situation: Situation, file: str, line: int) -> Spot | None:
     if not isinstance(function, ast.FunctionDef):
         return None
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         found = (
             [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == function.name]
             if statement

@@ -23,7 +23,7 @@ def explain(situation: Situation) -> Explanation | None:
     if next(iter(function.args.args), ast.arg("")).arg != "self" or spot.variables.get("self", spot) is not None:
         return None
     outer = situation.outer(spot)
-    statement = outer.source.statement(outer.line) if outer is not None else None
+    statement = outer.statement if outer is not None else None
     name = getattr(function, "name", "")
     found = [
         one.func.value for one in (calls(statement) if statement is not None else ())

@@ -82,7 +82,7 @@ def _of_dtype(declared: ast.expr, dtype: str) -> ast.expr | None:
 def _one_of_several(situation: Situation) -> Explanation | None:
     """An eager numpy_function gives all that its body returned, whatever Tout says; map_fn wants what is declared."""
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         maps = [one for one in calls(statement) if dotted(one.func).endswith("map_fn")] if statement is not None else []
         given = argument(maps[0], 0, "fn") if len(maps) == 1 else None
         function: ast.AST | None = given

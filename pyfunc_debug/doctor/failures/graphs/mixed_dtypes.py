@@ -52,8 +52,7 @@ _COMPARE = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equa
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an operation got dtypes that it does not take together."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or situation.kind not in ("TypeError", "ValueError"):
         return None
     found = _NUMBER.search(situation.message)

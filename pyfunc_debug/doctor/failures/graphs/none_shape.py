@@ -41,7 +41,7 @@ def explain(situation: Situation) -> Explanation | None:
         or not _NONE.search(situation.message)
     ):
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if statement is None:
         return None
     header = [one for one in (wrapping.value_here(spot, statement),) if one is not None]

@@ -33,7 +33,7 @@ def explain(situation: Situation) -> Explanation | None:
     outside = _OUTSIDE in str(situation.error)
     if spot is None or situation.body or not (outside or any(one in situation.message for one in _MADE)):
         return None
-    statement, function = spot.source.statement(spot.line), spot.function
+    statement, function = spot.statement, spot.function
     if statement is None or not isinstance(function, ast.FunctionDef):
         return None
     found = [one for one in calls(statement) if is_old_backend(lookup(one.func, spot))]

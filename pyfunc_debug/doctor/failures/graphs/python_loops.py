@@ -21,7 +21,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if spot is not None and _ENDED in situation.message:
         return _for_ever(spot)
-    statement = spot.source.statement(spot.line) if spot is not None and _SAID in situation.message else None
+    statement = situation.statement if _SAID in situation.message else None
     if spot is None or not isinstance(statement, ast.For):
         return None
     leaves = next((one for one in own_nodes(statement) if isinstance(one, (ast.Break, ast.Return))), None)
@@ -30,7 +30,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _for_ever(spot: Spot) -> Explanation | None:
     """`while True:` that a tensor is to end."""
-    loop = spot.source.statement(spot.line)
+    loop = spot.statement
     if not isinstance(loop, ast.While) or not isinstance(loop.test, ast.Constant):
         return None
     leaves = next((one for one in own_nodes(loop) if isinstance(one, (ast.Break, ast.Return))), None)

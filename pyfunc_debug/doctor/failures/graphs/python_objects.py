@@ -24,7 +24,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     index, by = wrapping.entry(situation)
     outer, traced = situation.spots[index], situation.spots[index].function
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     owner = spot.value("self")
     if by != "tf.function" or outer is spot or statement is None or owner is None:
         return None

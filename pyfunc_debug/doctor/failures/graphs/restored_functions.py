@@ -22,8 +22,7 @@ _NUMBER = re.compile(r"-?\d[\d.e+-]*$")
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the arguments of a restored function's call fit none of the graphs that were saved."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if not situation.message.startswith(_SAID) or spot is None or statement is None or situation.body:
         return None
     got, *options = [_ITEM.findall(part) for part in re.split(r"\nOption \d+:", situation.message)]

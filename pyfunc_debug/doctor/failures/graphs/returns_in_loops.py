@@ -26,7 +26,7 @@ def explain(situation: Situation) -> Explanation | None:
     function = spot.function if spot is not None else None
     if spot is None or _SAID not in situation.message or not isinstance(function, ast.FunctionDef):
         return None
-    loop = spot.source.statement(spot.line)
+    loop = spot.statement
     if not isinstance(loop, (ast.For, ast.While)):
         return None
     returns = list(_returns(loop.body))

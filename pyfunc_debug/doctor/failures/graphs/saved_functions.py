@@ -33,8 +33,7 @@ _NAMED = re.compile(r"(\w+): TensorSpec\(")
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a SavedModel has no graph for what is asked of it, or takes its inputs by name."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body:
         return None
     message = situation.message

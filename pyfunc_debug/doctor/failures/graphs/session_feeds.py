@@ -42,8 +42,7 @@ _Shape = tuple[int | None, ...]
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a session refused what it is fed, or what it is asked for."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body:
         return None
     runs = [one for one in calls(statement) if session_of(one, spot) is not None]
@@ -64,7 +63,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def in_session(situation: Situation, spot: Spot, tensors: Iterable[Any]) -> bool:
     """Whether a session raised it that runs the graph of these tensors: in it they have values."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     runs = [held for one in calls(statement) if (held := session_of(one, spot)) is not None] if statement else []
     return (
         bool(runs)

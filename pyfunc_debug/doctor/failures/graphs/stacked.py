@@ -9,7 +9,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.nodes import argument, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
 
 RULE = "ragged-batch"
@@ -26,7 +26,7 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body:
         return None
     if packed is not None:
-        return _listed(situation, packed)
+        return _listed(situation, packed) or _rows(situation, packed)
     return _mapped(situation) if _MERGED in str(situation.error) else None
 
 
@@ -81,3 +81,25 @@ def _listed(situation: Situation, found: re.Match[str]) -> Explanation | None:
         edit = edit_of(file, placed)
         return Explanation(RULE, file, given[0].lineno, cause, edit, "" if edit else f"Return {text}.", "likely")
     return None
+
+
+def _rows(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    """`tf.stack(rows)` of rows of different lengths: padded they are one tensor."""
+    given = [
+        (file, source, one) for file, source in situation.sources() for one in calls(source.tree)
+        if dotted(one.func).rpartition(".")[2] in _PACKS and len(one.args) == 1 and not one.keywords
+        and isinstance(one.args[0], (ast.Name, ast.ListComp))
+    ]  # fmt: skip
+    sizes = found[1].strip("[]").split(",")
+    if len(given) != 1 or found[1].count(",") != found[2].count(",") or not sizes[0]:
+        return None
+    file, source, call = given[0]
+    tf = alias(situation.last, "tensorflow") if situation.last is not None else "tf"
+    text = source.text(call.args[0])
+    open_sizes = ", ".join("None" for _ in sizes)
+    cause = (
+        f"`{short(source.text(call), 44)}` makes one tensor of rows of different shapes, {found[1]} and {found[2]}. "
+        "Padded with zeros they are one; without to_tensor() each keeps its length."
+    )
+    new = f"{tf}.ragged.stack([{tf}.ensure_shape(row, [{open_sizes}]) for row in {text}]).to_tensor()"
+    return Explanation(RULE, file, call.lineno, cause, edit_of(file, source.replaced({call: new})), "", "likely")

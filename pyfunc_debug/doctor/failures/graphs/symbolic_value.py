@@ -84,7 +84,7 @@ def explain(situation: Situation) -> Explanation | None:
         or situation.kind not in {*_KINDS, "InvalidArgumentError", "UnidentifiedImageError"}
     ):
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if statement is None or isinstance(statement, ast.Raise):  # the program's own words
         return None
     value = wrapping.value_here(spot, statement)

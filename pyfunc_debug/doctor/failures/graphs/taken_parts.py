@@ -20,8 +20,7 @@ _LISTS = (ast.List, ast.Tuple, ast.ListComp)
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a dataset was taken for a list, or a list for a dataset."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body:
         return None
     if _NO_DATASET in situation.message:

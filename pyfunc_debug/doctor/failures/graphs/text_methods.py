@@ -24,7 +24,7 @@ _ALONE = {
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a tensor of texts, or of their ids, was taken for a text."""
     said, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if said is None or spot is None or statement is None or situation.kind != "AttributeError":
         return None
     method = said[1]

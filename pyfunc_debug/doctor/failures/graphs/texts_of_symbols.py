@@ -43,8 +43,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _formatted(situation: Situation) -> Explanation | None:
     """A number's format, asked of a tensor without a value: the same text by ops, where these take it."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or spot.function is None:
         return None
     for text in texts_in_ops.texts_at(spot.source, spot.line):

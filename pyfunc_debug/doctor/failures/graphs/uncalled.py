@@ -120,7 +120,7 @@ def _returned(situation: Situation, file: str, source: Source, function: ast.Fun
 def _maker(situation: Situation, function: ast.FunctionDef, name: str) -> Explanation | None:
     """A function that makes the one that is wanted, and was passed without being called."""
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         passed = [
             one for call in ast.walk(spot.source.tree) if isinstance(call, ast.Call)
             for one in (*call.args, *(part.value for part in call.keywords))
@@ -161,8 +161,7 @@ def too_many(situation: Situation) -> Explanation | None:
 
 def _computed_with(situation: Situation) -> Explanation | None:
     """A function of the user's among what a line computes with, or what a tape differentiates."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or "<function " not in situation.message:
         return None
     called = {id(one.func) for one in calls(statement)}
@@ -191,8 +190,7 @@ def _computed_with(situation: Situation) -> Explanation | None:
 
 def _numpy_itself(situation: Situation) -> Explanation | None:
     """`x.numpy` without parentheses, where the tensor is meant."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or wrapping.entry(situation)[1] != "tf.data":
         return None
     called = {id(one.func) for one in calls(statement)}
@@ -219,8 +217,7 @@ def _numpy_itself(situation: Situation) -> Explanation | None:
 
 def _not_a_function(situation: Situation) -> Explanation | None:
     """What py_function gave once, where the function that calls it belongs."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     for outer in reversed(situation.spots) if statement is not None else ():
         for call in calls(outer.source.tree):
             method = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)

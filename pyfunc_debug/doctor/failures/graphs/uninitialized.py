@@ -35,7 +35,7 @@ _FARTHEST = 20
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a session's run met a variable without a value."""
     found, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if found is None or spot is None or statement is None or situation.body:
         return None
     runs = [one for one in calls(statement) if session_of(one, spot) is not None]

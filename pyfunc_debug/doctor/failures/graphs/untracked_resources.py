@@ -21,8 +21,7 @@ _TABLES = ("StaticHashTable", "StaticVocabularyTable", "DenseHashTable", "Mutabl
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if `saved_model.save` refused a function for what it captured."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if _SAID not in situation.message or spot is None or statement is None:
         return None
     saves = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] in _SAVES and one.args]

@@ -32,7 +32,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if spot is None or not any(one in situation.message for one in (_SAID, _LOCKED, *_NOT_LIFTED)):
         return None
-    statement, function = spot.source.statement(spot.line), spot.function
+    statement, function = spot.statement, spot.function
     of_lambda = layers_in_call.in_lambda(situation)
     if of_lambda is not None:
         return of_lambda
@@ -170,8 +170,7 @@ def _place(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, stateme
 
 def of_tensor(situation: Situation) -> Explanation | None:
     """The explanation, if `assign` was asked of a tensor or of a part of one."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     found = _NO_ASSIGN.search(situation.message) if situation.kind == "AttributeError" else None
     if spot is None or found is None or statement is None or situation.body:
         return None

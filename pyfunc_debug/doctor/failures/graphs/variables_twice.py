@@ -19,12 +19,12 @@ _FARTHEST = 8
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a function that makes variables was called twice, for weights that are to be shared."""
     said, made = _SAID.search(situation.message), situation.last
-    statement = made.source.statement(made.line) if made is not None else None
+    statement = made.statement if made is not None else None
     if said is None or made is None or statement is None or situation.body:
         return None
     found = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == "get_variable"]
     spot = situation.spots[-2] if made.function is not None and len(situation.spots) > 1 else made
-    line = spot.source.statement(spot.line)
+    line = spot.statement
     if len(found) != 1 or line is None or spot.file != made.file:
         return None
     name, tf = said[1].partition(":")[0], dotted(found[0].func).rpartition(".")[0]

@@ -19,7 +19,7 @@ _NAMES = {"Reshape": "reshape", "Fill": "fill", "BroadcastTo": "broadcast_to", "
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a number stands where an op takes a list."""
     found, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     value = wrapping.value_here(spot, statement) if spot is not None and statement is not None else None
     if found is None or spot is None or value is None or situation.body:
         return None

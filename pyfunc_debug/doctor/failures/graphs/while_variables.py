@@ -31,7 +31,7 @@ _FARTHEST = 25
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if what a loop carries has another form after a round."""
     spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None and not situation.body else None
+    statement = situation.statement if not situation.body else None
     grows = _GROWS.search(situation.message)
     if spot is None or statement is None or not (grows or _STRUCTURE in situation.message):
         return None

@@ -21,7 +21,7 @@ _FLOATS = {"float": "float32", "double": "float64", "half": "float16"}
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if one argument of an op is of floats where whole numbers belong."""
     found, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if found is None or spot is None or statement is None:
         return None
     got, allowed = _FLOATS.get(found[1] or found[3], found[1] or found[3]), found[2] or found[4]

@@ -31,7 +31,7 @@ _WORDS = "Give sample_weight instead: for each output an array with the weight o
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if Keras took no class_weight."""
     spot, text = situation.last, situation.message
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     several = _OUTPUTS.search(text) is not None
     if spot is None or statement is None or not (several or (_AXES.search(text) and _weighs(situation.inner))):
         return None

@@ -26,8 +26,7 @@ _TRAINS = ("fit", "evaluate", "train_on_batch", "test_on_batch")
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a model of an .h5 file was not loaded for its losses and metrics."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.kind not in ("TypeError", "ValueError"):
         return None
     loads = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == "load_model"]
@@ -52,8 +51,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def of_optimizer(situation: Situation) -> Explanation | None:
     """The explanation, if a model that was loaded with its optimizer from an .h5 file cannot be trained further."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or not situation.message.startswith(_UNKNOWN):
         return None
     owners = {dotted(one.func.value) for one in calls(statement) if isinstance(one.func, ast.Attribute)}

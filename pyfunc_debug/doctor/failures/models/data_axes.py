@@ -33,7 +33,7 @@ _SERIES = ("LSTM", "GRU", "SimpleRNN", "Conv1D")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if data has one axis less than a layer takes."""
     spot, rank = situation.last, _RANK.search(situation.message)
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or statement is None or rank is None:
         return None
     if rank[1] in _LAST and (found := _whole_series(spot, sizes(rank[4]))) is not None:

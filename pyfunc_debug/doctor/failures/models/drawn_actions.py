@@ -14,8 +14,7 @@ _SAID = "'p' must be 1-dimensional"
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the p of the failing line is the one row of a matrix."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if _SAID not in situation.message or spot is None or statement is None:
         return None
     for call in calls(statement):

@@ -51,7 +51,7 @@ def _told(lines: Sequence[tuple[FrameType, int]], locate: Locate) -> Explanation
     if not spots:
         return None
     spot, first, last = spots[-1], lines[trainers[0]][0], lines[trainers[-1]][0]
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     called = [one for one in fits(statement) if _name(one) == first.f_code.co_name] if statement is not None else []
     count = _cardinality(last.f_locals.get("epoch_iterator"))
     if len(called) != 1 or count is None or any(_STOPS in line for line in spot.source.code):

@@ -26,7 +26,7 @@ _LOOKED_AT = 2_000
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if Keras did not know what it was given."""
     spot, text = situation.last, situation.message
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or statement is None or not any(one.search(text) for one in (_UNKNOWN, _AMBIGUOUS, _TEXTS)):
         return None
     for call in fits(statement):

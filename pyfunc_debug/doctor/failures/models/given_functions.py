@@ -21,7 +21,7 @@ _NO_OUTPUT = re.compile(r"could not automatically infer the shape of the Lambda'
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if Keras was given the function that makes a generator, and not what it makes."""
     found, spot = _FUNCTION.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if found is None or spot is None or statement is None or situation.kind != "ValueError":
         return None
     own = [
@@ -50,8 +50,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def without_return(situation: Situation) -> Explanation | None:
     """The explanation, if a Lambda's function returns nothing: its last line gives a name of its own another value."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or not _NO_OUTPUT.search(situation.message):
         return None
     late = _OF_NONE.search(situation.message) is not None  # with an output_shape it fails where the model is called

@@ -84,7 +84,7 @@ class _Maker:
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if Keras does not take the batches that it was given."""
     spot, text = situation.last, situation.message
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     tell = next((tell for said, tell in _CAUSES if said.search(text)), None)
     if spot is None or statement is None or (situation.body and tell is not _other_batch):
         return None

@@ -137,7 +137,7 @@ def cuts_a_loss(situation: Situation, statement: ast.stmt, edit: Edit | None, pa
 def whole_call(situation: Situation, keras: str) -> Edit | None:
     """`f(x)`, of a function of the user's that failed inside, as `Lambda(f)(x)`: Keras then traces all of it."""
     for outer, inner in zip(situation.spots, situation.spots[1:]):
-        statement = outer.source.statement(outer.line)
+        statement = outer.statement
         if statement is None or inner.by == "Keras":
             continue
         functions = {
@@ -203,8 +203,7 @@ def fits(statement: ast.stmt) -> list[ast.Call]:
 
 def failed_fits(situation: Situation) -> Iterator[tuple[Spot, ast.Call]]:
     """The user's failing frame with each call of `fits` in its statement."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is not None and statement is not None:
         yield from ((spot, one) for one in fits(statement))
 

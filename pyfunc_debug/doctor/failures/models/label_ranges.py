@@ -22,7 +22,7 @@ _LAYERS = ("Dense",)
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a loss got a label beyond the model's classes."""
     said, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if said is None or spot is None or statement is None:
         return None
     units, seen = int(said[2]), [int(one) for one in said[3].split()]

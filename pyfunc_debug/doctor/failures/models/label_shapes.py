@@ -25,7 +25,7 @@ _Shape = tuple[int | None, ...]
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a loss did not take the shape of its labels."""
     said, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if said is None or spot is None or statement is None:
         return None
     labels, outputs = _sizes(said[1]), _sizes(said[2])

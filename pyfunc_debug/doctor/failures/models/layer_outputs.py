@@ -18,8 +18,7 @@ _OUTPUTS = ("output", "outputs")
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the line asks a Keras tensor for a value, with the model that has it where that is known."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or "KerasTensor" not in situation.message:
         return None
     value = wrapping.value_here(spot, statement)

@@ -49,7 +49,7 @@ class _Made:
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the line that failed makes a layer or a weight, or calls one that the function made."""
     for spot in reversed(situation.spots):
-        function, statement = spot.function, spot.source.statement(spot.line)
+        function, statement = spot.function, spot.statement
         owner = spot.variables.get("self")
         if not isinstance(function, ast.FunctionDef) or statement is None or not is_layer(owner):
             continue
@@ -108,8 +108,7 @@ def of_function(spot: Spot, function: ast.FunctionDef) -> Explanation | None:
 
 def without_variables(situation: Situation) -> Explanation | None:
     """The same in eager code, where nothing fails until an optimizer is given the model's variables: it has none."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if situation.message != _NO_PAIRS or spot is None or statement is None:
         return None
     asked = [one.value for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr in _TRAINABLE]

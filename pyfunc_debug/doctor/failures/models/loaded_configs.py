@@ -87,7 +87,7 @@ def _dict_of(frame: FrameType) -> tuple[type, str, Any] | None:
 def of_checkpoint(situation: Situation) -> Explanation | None:
     """The explanation, if a checkpoint was given a number, or an array, to keep."""
     said, spot = _REFUSED.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if said is None or spot is None or statement is None or situation.body:
         return None
     words = [

@@ -105,7 +105,7 @@ def _named(spot: Spot, lacked: str) -> Edit | None:
 
 def _load(spot: Spot | None) -> ast.Call | None:
     """The call in a frame's line that loads a model."""
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = spot.statement if spot is not None else None
     found = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] in _LOADS] if statement else []
     return found[0] if len(found) == 1 else None
 

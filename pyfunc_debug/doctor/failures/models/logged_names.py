@@ -23,8 +23,7 @@ _FARTHEST = 8
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the failing line asks for a number of `fit` by a name that is not among them."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body:
         return None
     if situation.kind == "KeyError" and situation.inner.args:
@@ -144,7 +143,7 @@ def _fit(situation: Situation, spot: Spot) -> tuple[Spot, ast.Call] | None:
     """The call of `fit` that runs; else the one of the file."""
     found = []
     for outer in situation.spots:
-        statement = outer.source.statement(outer.line)
+        statement = outer.statement
         found += [(outer, one) for one in (fits(statement) if statement is not None else ())]
     found = found or [(spot, one) for one in spot.source.calls_of(frozenset({"fit"}))]
     found = [one for one in found if isinstance(one[1].func, ast.Attribute) and one[1].func.attr == "fit"]

@@ -24,8 +24,7 @@ _TRUE = re.compile(r"true|label|target|^y$")
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if `compile` got something that Keras cannot call, or that gives it nothing."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body:
         return None
     missing = _MISSING.search(situation.message)

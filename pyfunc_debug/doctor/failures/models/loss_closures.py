@@ -143,7 +143,7 @@ def _scope(source: Source, node: ast.AST) -> ast.AST | None:
 
 def _returned(situation: Situation, spot: Spot) -> Explanation | None:
     """A loss that gave Keras a KerasTensor: nothing failed in it, and Keras could compute nothing of what it gave."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if statement is None or not any(dotted(one.func).endswith(".fit") for one in calls(statement)):
         return None
     for function in (one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef)):
@@ -217,7 +217,7 @@ def _held(spot: Spot, statement: ast.stmt, kept: list[str], model: str) -> tuple
 
 def _outputs(spot: Spot) -> list[str]:
     """`model.layers[1].output` in the line that failed: a Keras tensor, whatever the model is given."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     found = [
         spot.source.text(one) for one in (ast.walk(statement) if statement is not None else ())
         if isinstance(one, ast.Attribute) and one.attr in ("output", "input") and _is_layers(one.value, spot)

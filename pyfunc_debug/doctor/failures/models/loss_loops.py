@@ -20,7 +20,7 @@ def explain(situation: Situation) -> Explanation | None:
     function = spot.function if spot is not None else None
     if spot is None or situation.body or not isinstance(function, ast.FunctionDef):
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     held = [value for value in spot.variables.values() if is_symbolic(value)]
     if statement is None or isinstance(statement, (ast.Raise, ast.Assert)) or not held or any(map(is_keras, held)):
         return None

@@ -61,7 +61,7 @@ def _between(situation: Situation, spot: Spot, cause: str) -> Explanation | None
     """A session's run in two: what the node was given is fetched, and what its function makes of it is fed."""
     op = getattr(situation.error, "op", None)
     given, made = ([one.name for one in getattr(op, part, ())] for part in ("inputs", "outputs"))
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if statement is None or hasattr(statement, "body") or not 0 < len(given) <= _MOST or not 0 < len(made) <= _MOST:
         return None
     runs = [

@@ -23,7 +23,7 @@ def explain(situation: Situation) -> Explanation | None:
     if _SAID not in situation.message or last is None or situation.body:
         return None
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         if statement is None:
             continue
         branch = next((one for one in calls(statement) if dotted(one.func).rpartition(".")[2] in _BRANCHES), None)
@@ -45,5 +45,5 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _code(spot: Spot) -> str:
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     return short(spot.source.text(statement).split("\n")[0], 40) if statement is not None else "this line"

@@ -278,8 +278,7 @@ def _unpacked(
 
 def _of_call(situation: Situation, missing: str | None) -> Explanation | None:
     """`call` of a layer, whose arguments Keras binds before it calls it: its frames are cut from the traceback."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None:
         return None
     for asked in calls(statement):

@@ -118,7 +118,7 @@ def _not_run(situation: Situation, owner: object, name: str, made: _Made) -> Exp
         listed = ", ".join(parameters(made.method)[:needed])
         advice = f"Call {called}.{method}({listed}) before line {outer.line}."
         return Explanation(RULE, spot.file, spot.line, cause.strip(), None, advice)
-    statement = outer.source.statement(outer.line)
+    statement = outer.statement
     first = _block_line(outer, statement)
     if first is None:
         return None
@@ -153,7 +153,7 @@ def _block_line(spot: Spot, statement: ast.stmt | None) -> int | None:
 def _as_layer(situation: Situation, owner: object) -> Edit | None:
     """`layer.call(x)` as `layer(x)`."""
     for outer in reversed(situation.spots[:-1]):
-        statement = outer.source.statement(outer.line)
+        statement = outer.statement
         for one in calls(statement) if statement is not None else ():
             if (
                 isinstance(one.func, ast.Attribute)
@@ -225,7 +225,7 @@ def _with_true(situation: Situation, made: _Made) -> Edit | None:
 
 def _same_if(spot: Spot, made: _Made) -> Edit | None:
     """A line that only does something, read under the same `if`, where what that asks is known there, too."""
-    statement, function = spot.source.statement(spot.line), spot.function
+    statement, function = spot.statement, spot.function
     if not isinstance(statement, ast.Expr) or not isinstance(function, ast.FunctionDef) or made.file != spot.file:
         return None
     assert isinstance(made.under, ast.If)

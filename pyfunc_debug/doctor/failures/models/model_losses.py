@@ -19,8 +19,7 @@ _OF_TENSORS = re.compile(r"Could not interpret loss identifier: <KerasTensor")
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if such a tensor was given to either."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body:
         return None
     if situation.kind == "NotImplementedError" and not situation.message:

@@ -130,7 +130,7 @@ def explain(situation: Situation) -> Explanation | None:
 def _imported(situation: Situation, absent: re.Match[str]) -> Explanation | None:
     """`from tensorflow.keras.losses import mean_squared_error`, which has a short name there now."""
     spot, name = situation.last, absent[1]
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     module, short = sys.modules.get(absent[2]), _SHORT.get(name, "")
     if spot is None or not isinstance(statement, ast.ImportFrom) or statement.level or not hasattr(module, short):
         return None
@@ -201,7 +201,7 @@ def _for_its_data(spot: Spot, found: list[ast.Call], own: list[str], edit: Edit)
 
 def _calls_with(spot: Spot, listed: Iterable[str], called: str, table: Mapping[str, _Older]) -> list[ast.Call]:
     """Calls in a frame's statement that pass one of the keywords: those of what refuses them, else the only one."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     old = [one for one in listed if table[one].new != one]
     found = [one for one in calls(statement) if any(_given(one, name) for name in old)] if statement is not None else []
     fitting = [one for one in found if _name(one) in (called, "__init__")]
@@ -238,7 +238,7 @@ def _edit(spot: Spot, pieces: dict[ast.expr, str]) -> Edit | None:
 
 def _named_weight(spot: Spot) -> Explanation | None:
     """`add_weight("w", (3,))` with names for its arguments: the first one is the shape now."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     every = calls(statement) if statement is not None else ()
     found = [one for one in every if _name(one) == "add_weight" and one.args]
     call = found[0] if len(found) == 1 else None
@@ -254,7 +254,7 @@ def _named_weight(spot: Spot) -> Explanation | None:
 
 def _attribute(situation: Situation, absent: re.Match[str]) -> Explanation | None:
     spot, name = situation.last, absent[3]
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or statement is None:
         return None
     found = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr == name]
@@ -317,7 +317,7 @@ def _generator(spot: Spot, of: ast.Attribute, statement: ast.stmt, new: str) -> 
 
 def _legacy(spot: Spot) -> Explanation | None:
     """`optimizers.legacy.Adam` without `legacy`."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     every = ast.walk(statement) if statement is not None else ()
     found = [one for one in every if isinstance(one, ast.Attribute) and dotted(one).endswith("optimizers.legacy")]
     if not found:

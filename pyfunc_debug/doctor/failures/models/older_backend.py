@@ -86,7 +86,7 @@ def set_by_keras(spot: Spot, rate: str = "") -> Explanation | None:
       spot: The frame.
       rate: What is there in the place of v, where that has another name now.
     """
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not dotted(call.func).endswith("set_value") or len(call.args) != 2:
         return None

@@ -31,7 +31,7 @@ _LEGACY = "keras._tf_keras.keras"
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an import, or an attribute of a module, names a place that Keras 3 does not have."""
     spot, keras = situation.last, sys.modules.get("keras")
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     version = str(getattr(keras, "__version__", ""))
     if spot is None or keras is None or not version.startswith("3") or situation.body:
         return None

@@ -29,7 +29,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line asks Keras' own object for what Keras 3 does not have any more."""
     error, spot = situation.inner, situation.last
     asked, name = getattr(error, "obj", None), str(getattr(error, "name", None) or "")
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     of_variable = _OF_VARIABLE.search(situation.message)
     if of_variable is not None and spot is not None and statement is not None:  # Keras may have raised it again
         return _of_variable(spot, statement, of_variable[1])

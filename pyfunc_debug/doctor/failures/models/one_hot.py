@@ -25,8 +25,7 @@ _MAKES = frozenset({"to_categorical"})
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if to_categorical failed, or its columns are not as many as the model's classes."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None:
         return None
     made = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] in _MAKES and one.args]

@@ -23,8 +23,7 @@ _TAKES = (ast.stmt, ast.BinOp, ast.Tuple, ast.List)
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the user's line asks a Keras model for a prediction while a function is traced."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or not _SAID.search(situation.message):
         return None
     if not any(one.by or one.generated for one in situation.spots):  # a model that fails in its own predict

@@ -35,7 +35,7 @@ def explain(situation: Situation) -> Explanation | None:
     if last is None or situation.body or not _SAID.search(situation.message):
         return None
     spot = next((one for one in reversed(situation.spots) if _updates(one)), None)
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = spot.statement if spot is not None else None
     if spot is None or statement is None or last.file == spot.file:
         return None
     target, value = _kept(statement)

@@ -28,7 +28,7 @@ def explain(situation: Situation) -> Explanation | None:
     if len({(spot.file, one.lineno) for one, spot in places}) != 1 or situation.last is None:
         return None
     (run, spot), last = places[0], situation.last
-    inside = last.source.statement(last.line)
+    inside = last.statement
     given = argument(run, 0, "fn")
     if isinstance(inside, ast.With) and [dotted(getattr(one.context_expr, "func", inside)) for one in inside.items] == [
         f"{dotted(run.func).rpartition('.')[0]}.scope"
@@ -49,7 +49,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _runs(spot: Spot) -> list[ast.Call]:
     """The calls of a strategy's `run` in a frame's line."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     return [
         one for one in (calls(statement) if statement is not None else ())
         if isinstance(one.func, ast.Attribute) and one.func.attr in ("run", "experimental_run_v2")

@@ -54,7 +54,7 @@ class _Rows:
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if arrays of different lengths are why the program failed."""
     spot, text = situation.last, situation.message
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or statement is None or situation.body:
         return None
     groups: list[list[ast.expr]] = []

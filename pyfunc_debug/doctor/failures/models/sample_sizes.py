@@ -26,7 +26,7 @@ _SAID = re.compile(
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if `fit` was given samples of any size in front of a layer that needs one."""
     spot, said = situation.last, _SAID.search(situation.message)
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or said is None or statement is None:
         return None
     for call in fits(statement):

@@ -24,7 +24,7 @@ _FARTHEST = 25
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if Keras refused to load what TensorFlow wrote."""
     found, spot = _SAID.search(situation.message), situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if found is None or spot is None or statement is None or situation.body:
         return None
     for call in calls(statement):

@@ -28,7 +28,7 @@ _FARTHEST = 25
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if Keras refused the name of a file to write."""
     spot, text = situation.last, situation.message
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or statement is None or situation.body:
         return None
     if situation.kind == "FileNotFoundError":

@@ -47,7 +47,7 @@ def explain(situation: Situation) -> Explanation | None:
     blanks = indent_of(spot.source.lines[first - 1])
     if first == function.lineno or not apart(_same, spot, function, lines):
         return None
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     code = short(spot.source.text(statement).split("\n")[0], 40) if statement is not None else function.name
     cause = (
         f"`{code}` needs the value of {given[0]}, and Keras calls a schedule while it traces the step, with the "

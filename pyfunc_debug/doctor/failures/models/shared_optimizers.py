@@ -28,7 +28,7 @@ def explain(situation: Situation) -> Explanation | None:
         if told is not None:
             return told
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         for call in calls(statement) if statement is not None else ():
             if isinstance(call.func, ast.Attribute) and call.func.attr in ("apply_gradients", "apply", "minimize"):
                 optimizer = lookup(call.func.value, spot)

@@ -32,8 +32,8 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if Keras was given an example without the axis of a batch."""
     outside = list(itertools.takewhile(lambda one: not one.by and not one.generated, situation.spots))
     spot = outside[-1] if outside else None  # the last in front of a `call` of the user's own
-    statement = spot.source.statement(spot.line) if spot is not None else None
-    if spot is None or statement is None or situation.body:
+    statement = spot.statement if spot is not None else None
+    if spot is None or statement is None:
         return None
     if not any("keras" in one.f_code.co_filename for one in frames(situation.inner.__traceback__)):
         return None
@@ -49,6 +49,10 @@ def explain(situation: Situation) -> Explanation | None:
         what = f"has the shape [{shown}]: one example" if len(names) == 1 else "are one example each"
         verb = f"{method} takes" if method else "A model takes"
         cause = f"{' and '.join(names[:2])} {what}. {verb} a batch of them, as rows of an array."
+        if situation.body and method in _GUESSES and whole is not None and isinstance(given, ast.Name):
+            cause += " Its result is a batch, too: [0] is that of the example."
+            whole = {call: f"{spot.source.text_with(call, pieces)}[0]"}
+            pieces = {}
         edit = edit_of(spot.file, spot.source.replaced({**pieces, **whole})) if whole is not None else None
         advice = "" if edit else f"Give it {', '.join(pieces.values())}, and the label as an array of one."
         return Explanation(RULE, spot.file, call.lineno, cause, edit, advice)

@@ -20,7 +20,7 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body or not _SAID.search(situation.message):
         return None
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         for call in fits(statement) if statement is not None else ():
             found = _of_dataset(spot, call)
             if found is not None:

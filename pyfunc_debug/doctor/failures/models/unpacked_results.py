@@ -19,8 +19,7 @@ _ALONE = "cannot unpack non-iterable float object"
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line has names for fewer values than `evaluate` or an LSTM with its states gives."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     many = _MANY.search(situation.message)
     if spot is None or not isinstance(statement, ast.Assign) or not (many or _ALONE in situation.message):
         return None
@@ -45,8 +44,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def rows(situation: Situation) -> Explanation | None:
     """The explanation, if a list of tuples, as of a replay buffer, was unpacked into a name for each part of them."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if not _COUNT.search(situation.message) or spot is None or not isinstance(statement, ast.Assign):
         return None
     target, value = statement.targets[0], lookup(statement.value, spot)

@@ -23,7 +23,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not _NONE.search(situation.message):
         return None
     for spot in reversed(situation.spots):
-        failing = spot.source.statement(spot.line)
+        failing = spot.statement
         read = names(failing) if failing is not None else []
         for call in in_function(spot):
             statement = spot.source.parent(call)

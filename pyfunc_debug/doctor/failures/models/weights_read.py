@@ -18,8 +18,7 @@ _NOT_KNOWN = "Shapes used to initialize variables must be fully-defined"
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if one of these is why the program failed."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body:
         return None
     if _NOT_KNOWN in situation.message:

@@ -25,8 +25,7 @@ _Shape = tuple[int | None, ...]
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line multiplies or joins tensors that would match by one change of it."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None:
         return None
     said = situation.message

@@ -54,7 +54,7 @@ def best(situation: Situation) -> wrapping.Wrap | None:
 def _is_text_of_ops(situation: Situation) -> bool:
     """Whether what failed is text that TensorFlow's ops made: with values, too, they give a tensor."""
     spot = situation.spots[-1]
-    function, statement = spot.function, spot.source.statement(spot.line)
+    function, statement = spot.function, spot.statement
     if function is None or statement is None:
         return False
     parts = symbolic_parts(statement, spot)

@@ -22,7 +22,7 @@ def as_floats(explanation: Explanation, situation: Situation) -> Explanation:
     edit, spot = explanation.edit, situation.last
     if edit is None or spot is None or len(edit.lines) != 1 or edit.first != spot.line:
         return explanation
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return explanation
     target = statement.targets[0]

@@ -37,7 +37,7 @@ _RANK = "[None] * s.shape.rank"
 def shaped(situation: Situation) -> Edit | None:
     """The datasets of the line that failed, with their shapes: those that Keras is given, or what is padded."""
     for spot in reversed(situation.spots):
-        statement = spot.source.statement(spot.line)
+        statement = spot.statement
         for call in keras_calls.fits(statement) if statement is not None else ():
             given = [*call.args[:1], *(one.value for one in call.keywords if one.arg in ("x", "validation_data"))]
             found = [(one, value) for one in given if is_dataset(value := dataset_of(one, spot))]
@@ -50,7 +50,7 @@ def shaped(situation: Situation) -> Edit | None:
     mapped = _mapped(situation) or _called(situation)
     if mapped is not None:
         return mapped
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     padded = [
         one for one in calls(statement) if isinstance(one.func, ast.Attribute) and one.func.attr in _PADDED
     ] if statement is not None else []  # fmt: skip
@@ -102,7 +102,7 @@ def _mapped(situation: Situation) -> Edit | None:
 def _called(situation: Situation) -> Edit | None:
     """The dataset that a function around the failing line is given: in its call."""
     for outer in reversed(situation.spots[:-1]):
-        statement = outer.source.statement(outer.line)
+        statement = outer.statement
         for call in calls(statement) if statement is not None else ():
             own = dotted(call.func) in {
                 one.name for one in ast.walk(outer.source.tree) if isinstance(one, ast.FunctionDef)

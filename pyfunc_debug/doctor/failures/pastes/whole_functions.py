@@ -103,8 +103,7 @@ def _with_price(explanation: Explanation, situation: Situation) -> Explanation:
 
 def explain(situation: Situation) -> Explanation | None:
     """A line that failed at trace on tensors or variables without values, where no other cause is known."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or isinstance(statement, (ast.Raise, ast.Assert)):
         return None
     if not wrapping.entry(situation)[1] or not _wanted_values(situation):
@@ -200,7 +199,7 @@ def _keeps_and_reads(function: Function, tensors: list[str]) -> bool:
 
 def _results(spot: Spot) -> list[str]:
     """What the statement that called the failing function assigns."""
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return [one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
 
@@ -305,7 +304,7 @@ def _eagerly(situation: Situation, index: int) -> Edit | None:
     if _cuts_a_layer(situation):
         return None  # it would run, and train nothing of what is before
     for outer in reversed(situation.spots[:index]):
-        statement = outer.source.statement(outer.line)
+        statement = outer.statement
         fitted = fits(statement) if statement is not None else []
         if len(fitted) != 1:
             continue
@@ -371,7 +370,7 @@ def _undecorated(situation: Situation, index: int) -> Edit | None:
     taped = inside[: next((at for at, one in enumerate(inside) if _has_own_gradient(one.function)), len(inside))]
     if any(map(_leaves_the_tape, taped)) or (taped == inside and _numpy_under_a_tape(inside)):
         return None  # with values it would run, and have no gradient
-    statement = outer.source.statement(outer.line)
+    statement = outer.statement
     name = getattr(function, "name", "")
     called = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == name] if statement else []
     used = [

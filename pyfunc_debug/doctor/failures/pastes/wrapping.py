@@ -67,7 +67,7 @@ def dataset_call(situation: Situation, index: int) -> tuple[Spot, ast.Call, ast.
     for outer in reversed(situation.spots[: index + 1]):
         if outer is spot and index > 0 and outer.file != situation.spots[index - 1].file:
             continue
-        statement = outer.source.statement(outer.line)
+        statement = outer.statement
         if statement is None:
             continue
         function = spot.function
@@ -205,7 +205,7 @@ def fails_with_values(situation: Situation, inside: Sequence[Spot]) -> bool:
     Python's, or a dict is asked for a tensor of several places.
     """
     for spot in inside:
-        function, statement = spot.function, spot.source.statement(spot.line)
+        function, statement = spot.function, spot.statement
         if values_of_texts(spot) is not None:
             return True
         if function is not None and (
@@ -296,7 +296,7 @@ def helper_call(situation: Situation) -> Wrap | None:
         return None
     if is_graph(function):
         return None
-    statement = outer.source.statement(outer.line)
+    statement = outer.statement
     if statement is None:
         return None
     for one in calls(statement):
@@ -352,7 +352,7 @@ def _without_dicts(function: Function) -> int | None:
 def expression(situation: Situation) -> Wrap | None:
     """The part of the failing statement that needs values, as a py_function of the tensors in it."""
     spot = situation.spots[-1]
-    statement = spot.source.statement(spot.line)
+    statement = spot.statement
     value = None if statement is None else value_here(spot, statement)
     if statement is None or value is None or not symbolic_parts(value, spot):
         return None

@@ -24,8 +24,7 @@ def held(situation: Situation) -> Iterator[Any]:
 
 def read_here(situation: Situation) -> Iterator[Any]:
     """Those that the failing line reads by name, with what these read from; all, where it names none."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    spot, statement = situation.last, situation.statement
     named = [spot.value(name) for name in names(statement)] if spot is not None and statement is not None else []
     found = [value for value in named if is_dataset(value)]
     yield from with_inputs(found) if found else held(situation)

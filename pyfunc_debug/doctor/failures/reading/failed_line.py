@@ -32,7 +32,7 @@ def held(error: BaseException, locate: Locate, rows: Query, shown: bool = False)
     found = situation(error, locate, rows)
     spot = found.last
     traced = not found.body and spot is not None and bool(entry(found)[1])
-    statement = spot.source.statement(spot.line) if (found.body or traced) and spot is not None else None
+    statement = spot.statement if (found.body or traced) and spot is not None else None
     if spot is None or statement is None:
         return None
     header = statement.test if isinstance(statement, (ast.If, ast.While)) else statement

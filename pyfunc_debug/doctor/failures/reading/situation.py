@@ -7,6 +7,7 @@ context and runs generated code. Here the pieces are put together again, in the 
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 from collections import ChainMap
@@ -68,6 +69,11 @@ class Spot:
         """The file's text."""
         return read(self.file)
 
+    @functools.cached_property
+    def statement(self) -> ast.stmt | None:
+        """The innermost statement of its line."""
+        return self.source.statement(self.line)
+
     @property
     def function(self) -> Function | None:
         """The function that was running: the innermost on its line, but no lambda whose arguments are not there."""
@@ -120,6 +126,11 @@ class Situation:
     def last(self) -> Spot | None:
         """The user's innermost frame."""
         return self.spots[-1] if self.spots else None
+
+    @functools.cached_property
+    def statement(self) -> ast.stmt | None:
+        """The statement that the innermost frame was at; a hundred causes begin with it."""
+        return self.last.statement if self.last is not None else None
 
     def sources(self) -> Iterator[tuple[str, Source]]:
         """The user's files and their texts: those of the frames first, then what else the recording knows."""
