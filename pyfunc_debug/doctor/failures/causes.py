@@ -23,6 +23,7 @@ from pyfunc_debug.doctor.failures.bodies import (
     image_depths,
     keywords,
     label_indices,
+    list_arithmetic,
     missing_tout,
     near_keys,
     nested_results,
@@ -228,6 +229,7 @@ from pyfunc_debug.doctor.failures.models import (
     tflite,
     unpacked_results,
     unread_images,
+    unreturned_steps,
     weights_read,
 )
 from pyfunc_debug.doctor.failures.ops import matched_shapes
@@ -295,6 +297,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     short_lines.explain,
     missing_super.explain,
     method_signatures.explain,
+    unreturned_steps.explain,
     missing_attribute.explain,
     replica_calls.explain,
     merge_calls.explain,
@@ -483,6 +486,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     array_sizes.explain,
     array_axes.explain,
     empty_lists.explain,
+    list_arithmetic.explain,
     other_keys.explain,
 )
 

@@ -43,16 +43,20 @@ def check(facts: Facts) -> Iterator[Finding]:
         path = [str(one) for one in noticed["path"]]
         count = _named(variables, noticed["count"])
         numpy = node.kind != "py_function"
+        called = "the lambda" if body.endswith("<lambda>") else body
         what = f"tape.gradient gave None for {count}: they are not trained by it. "
+        if noticed["count"] == 1:
+            what = f"tape.gradient gave None for {variables[0]}: it is not trained by it. "
         if noticed.get("term"):
             what = f"what {body} adds to the loss trains nothing: {count} have a gradient of the other terms only. "
             why = f"A tf.{node.kind} has no gradient"
         elif not path:
-            why = f"The loss uses what {body} returns, and a tf.{node.kind} hides what it computes from TensorFlow"
+            why = f"The loss uses what {called} returns, and a tf.{node.kind} hides what it computes from TensorFlow"
         elif numpy:
-            why = f"{body} stands between them and the loss, and a tf.{node.kind} has no gradient"
+            why = f"{_capital(called)} stands between {'it' if noticed['count'] == 1 else 'them'} and the loss, and "
+            why += f"a tf.{node.kind} has no gradient"
         else:
-            why = f"{body} gets whole numbers that are computed from them, and these have no gradient"
+            why = f"{_capital(called)} gets whole numbers that are computed from them, and these have no gradient"
         site = facts.site(number)
         name = facts.name(node)
         made, function = pastes.call_of(facts, node), facts.function(node)
@@ -95,12 +99,28 @@ def _eagerly(facts: Facts) -> Iterator[tuple[int, dict[str, Any]]]:
         if one.origin == "user" and one.kind != "py_function" and one.function is not None
         and facts.functions[one.function].kind == "eager"
     ]  # fmt: skip
-    for _, _, noticed in facts.notices["some-none"] if eager else ():
+    for _, _, noticed in (*facts.notices["some-none"], *facts.notices["all-none"]) if eager else ():
         file, line = str(noticed["file"]), int(noticed["line"])
         for node in eager:
             made = pastes.call_of(facts, node)
             if made is not None and made[0] == file and on_the_way(facts, file, line, _reaches(facts, *made)):
-                yield node.id, {"variables": noticed["missing"], "count": noticed["asked"], "path": [node.body]}
+                variables = _written(facts, file, line) or noticed.get("missing") or ["what was asked for"]
+                yield node.id, {"variables": variables, "count": noticed.get("asked", 1), "path": [node.body]}
+
+
+def _written(facts: Facts, file: str, line: int) -> list[str]:
+    """The one variable that a tape was asked for, as it is written: its own name is often "Variable"."""
+    statement = pastes.source(facts, file).statement(line)
+    asked = [
+        one.args[1] for one in ast.walk(statement)
+        if isinstance(one, ast.Call) and pastes.last_name(one.func) == "gradient" and len(one.args) > 1
+    ] if statement is not None else []  # fmt: skip
+    return [asked[0].id] if len(asked) == 1 and isinstance(asked[0], ast.Name) else []
+
+
+def _capital(name: str) -> str:
+    """The lambda's name at the beginning of a sentence."""
+    return f"T{name[1:]}" if name == "the lambda" else name
 
 
 def _reaches(facts: Facts, file: str, made: ast.Call) -> Callable[[ast.Call], bool]:

@@ -130,8 +130,9 @@ class CutGradients:
             tensors = not any(hasattr(one, "assign") for one in flat)
             whole = all(getattr(getattr(one, "dtype", None), "is_integer", False) for one in flat)
             self._observer.notice(
-                Notice.ALL_NONE, None, None, file=file, line=line, tensors=tensors, whole=whole, sources=[file]
-            )
+                Notice.ALL_NONE, None, None, file=file, line=line, tensors=tensors, whole=whole, asked=len(flat),
+                missing=[_name(one) for one in flat], sources=[file],
+            )  # fmt: skip
 
     def _tell_of_some(self, target: Any, sources: Any, found: Any, frame: types.FrameType) -> None:
         """The user's line of eager code that got None for some variables, and their names."""

@@ -12,7 +12,6 @@ from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 RULE = "method-signature"
 _MORE = re.compile(r"(\w+)\(\) takes (\d+) positional arguments? but (\d+) (?:was|were) given")
 _FEWER = re.compile(r"(\w+)\(\) missing 1 required positional argument: '(\w+)'")
-_OBJECT = ("self", "cls")
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -29,21 +28,32 @@ def _without_self(situation: Situation, name: str, takes: int) -> Explanation | 
     """`def load(x):` in a class, called as `self.load`."""
     for file, source in situation.sources():
         found = [(kind, one) for kind, one in _methods(source) if one.name == name]
-        if len(found) != 1 or found[0][1].decorator_list:
+        if len(found) != 1 or takes_self(found[0][1]):
             continue
         kind, method = found[0]
-        given = [*method.args.posonlyargs, *method.args.args]
-        if len(given) != takes or method.args.vararg or (given and given[0].arg in _OBJECT):
-            continue
-        if not any(isinstance(one, ast.Attribute) and one.attr == name for one in ast.walk(source.tree)):
-            continue
-        line = source.lines[method.lineno - 1]
-        head = re.sub(rf"(def\s+{name}\s*\()\s*", rf"\1self{', ' if given else ''}", line, count=1)
-        edit = Edit(file, method.lineno, method.lineno, (head,)) if head != line else None
-        cause = f"{name} is a method of {kind.name} without self: Python gives the object as its first argument"
-        cause += f", where {given[0].arg} stands." if given else "."
-        return Explanation(RULE, file, method.lineno, cause, edit, "" if edit else "Write self first.")
+        read = any(isinstance(one, ast.Attribute) and one.attr == name for one in ast.walk(source.tree))
+        if read and len(method.args.posonlyargs) + len(method.args.args) == takes:
+            return without_self(kind.name, file, source, method)
     return None
+
+
+def takes_self(method: ast.FunctionDef) -> bool:
+    """Whether a method takes the object, or its decorator may see to it."""
+    first = [*method.args.posonlyargs, *method.args.args][:1]
+    named = bool(first) and first[0].arg in ("self", "cls")
+    return named or bool(method.decorator_list) or method.args.vararg is not None
+
+
+def without_self(kind: str, file: str, source: Source, method: ast.FunctionDef) -> Explanation:
+    """What is said of a method of a class that does not take the object."""
+    given = [*method.args.posonlyargs, *method.args.args]
+    more = ", " if given or method.args.kwonlyargs or method.args.kwarg else ""
+    line = source.lines[method.lineno - 1]
+    head = re.sub(rf"(def\s+{method.name}\s*\()\s*", rf"\1self{more}", line, count=1)
+    edit = Edit(file, method.lineno, method.lineno, (head,)) if head != line else None
+    cause = f"{kind}.{method.name} is a method without `self`: Python gives it the object first"
+    cause += f", where {given[0].arg} stands." if given else "."
+    return Explanation(RULE, file, method.lineno, cause, edit, "" if edit else "Write self first.")
 
 
 def _by_its_class(situation: Situation, name: str, missing: str) -> Explanation | None:

@@ -111,8 +111,13 @@ def explain(situation: Situation) -> Explanation | None:
     if found is None and (tensor is None or _is_input(tensor)):  # an element of a dataset
         candidates = [node for node in nodes if node.call() is not None and _in_data(node, situation)]
         found = (candidates[0], None) if candidates else None
+    if found is None and (by_file := _of_file(situation, tensor)) is not None:
+        return by_file
+    called = [node for node in nodes or user_nodes(situation, scratch=True) if node.call() is not None]
+    if found is None and tensor is None and len({node.site for node in called}) == 1:
+        found = called[-1], None  # in a replica's thread, whose frames are not there: the only one there is
     if found is None:
-        return _of_file(situation, tensor)
+        return None
     node, op = found
     return _explanation(situation, node, op, tensor)
 

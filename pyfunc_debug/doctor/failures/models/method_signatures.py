@@ -8,6 +8,7 @@ import re
 import types
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor.failures.bodies import own_methods
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters
@@ -52,8 +53,8 @@ def _told(
     pattern: re.Pattern[str],
 ) -> Explanation | None:  # fmt: skip
     by_keras = _asked_by_keras(situation)
-    if not _takes_self(method):
-        return _without_self(kind, file, source, method)
+    if not own_methods.takes_self(method):
+        return own_methods.without_self(kind.__name__, file, source, method)
     if pattern is _KEYWORD and method.name == "__init__" and said[3] in _OF_LAYERS:
         return _handed_on(situation, kind, file, source, method, said[3])
     if pattern is _KEYWORD and method.name == "compile" and not by_keras:
@@ -121,21 +122,6 @@ def _definition(situation: Situation, kind: type, name: str) -> tuple[str, Sourc
                     if isinstance(method, ast.FunctionDef) and method.name == name:
                         return file, source, method
     return None
-
-
-def _takes_self(method: ast.FunctionDef) -> bool:
-    first = [*method.args.posonlyargs, *method.args.args][:1]
-    return (
-        (bool(first) and first[0].arg in ("self", "cls"))
-        or bool(method.decorator_list)
-        or method.args.vararg is not None
-    )
-
-
-def _without_self(kind: type, file: str, source: Source, method: ast.FunctionDef) -> Explanation | None:
-    cause = f"{kind.__name__}.{method.name} is a method without `self`: Python gives it the object first."
-    more = ", " if method.args.args or method.args.kwonlyargs or method.args.kwarg else ""
-    return Explanation(RULE, file, method.lineno, cause, _line(source, file, method, "(", f"(self{more}"))
 
 
 def _line(source: Source, file: str, method: ast.FunctionDef, old: str, new: str) -> Edit | None:
@@ -288,7 +274,11 @@ def _of_call(situation: Situation, missing: str | None) -> Explanation | None:
             continue
         file, source, method = found
         if missing is None:
-            return None if _takes_self(method) else _without_self(kind, file, source, method)
+            return (
+                None
+                if own_methods.takes_self(method)
+                else own_methods.without_self(kind.__name__, file, source, method)
+            )
         if missing in _FLAGS:
             cause = f"{kind.__name__}.call wants {missing}, which Keras gives only where a call names it."
             return Explanation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -24,6 +25,7 @@ _SET = "'str' object has no attribute 'name'"
 """What K.set_value of Keras 3 says of a variable of its own."""
 _NO_NAME = re.compile(r"^cannot import name '(\w+)' from '([\w.]+\.(?:losses|metrics))'")
 _POSITIONAL = re.compile(r"^`name` must be passed as a keyword argument\. Received: add_weight\(")
+_NO_V1_LAYER = re.compile(r"^`(\w+)` is not available with Keras 3")
 _LEGACY = re.compile(r"^`keras\.optimizers\.legacy` is not supported")
 
 _DATA = ("workers", "use_multiprocessing", "max_queue_size")
@@ -101,6 +103,8 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     if _LEGACY.search(text) and situation.last is not None:
         return _legacy(situation.last)
+    if (said := _NO_V1_LAYER.search(text)) is not None and situation.last is not None:
+        return _of_v1(situation.last, said[1])
     if situation.kind == "ValueError":
         layer = _LAYER.search(text)
         if layer:
@@ -313,6 +317,21 @@ def _generator(spot: Spot, of: ast.Attribute, statement: ast.stmt, new: str) -> 
     cause = f"Keras 3 has no {of.attr}: {new} takes generators and Sequences as well."
     advice = "" if edit else f"Call {new}, with names for all arguments but the first."
     return Explanation(RULE, spot.file, of.lineno, cause, edit, advice)
+
+
+def _of_v1(spot: Spot, name: str) -> Explanation:
+    """`tf.compat.v1.layers.dense`: of Keras 2, which its own package still has."""
+    cause = f"tf.compat.v1.layers.{name} belongs to Keras 2, and this TensorFlow has Keras 3."
+    imports = [
+        one.lineno for one in spot.source.tree.body
+        if isinstance(one, (ast.Import, ast.ImportFrom)) and "tensorflow" in ast.unparse(one)
+    ]  # fmt: skip
+    lines = ("import os", 'os.environ["TF_USE_LEGACY_KERAS"] = "1"')
+    if imports and importlib.util.find_spec("tf_keras") is not None:
+        edit = Edit(spot.file, imports[0], imports[0] - 1, lines)
+        return Explanation(RULE, spot.file, spot.line, f"{cause} Its package tf_keras is installed.", edit)
+    advice = f"pip install tf_keras, and above the import of TensorFlow: {'; '.join(lines)}"
+    return Explanation(RULE, spot.file, spot.line, cause, None, advice)
 
 
 def _legacy(spot: Spot) -> Explanation | None:
