@@ -230,6 +230,7 @@ class Notice(str, Enum):
     STALE_CLOSURE = "stale-closure"
     PRINTED_SYMBOL = "printed-symbol"
     DATA_ENDED = "data-ended"
+    REUSED_BATCH = "reused-batch"
     SORTED_SPLIT = "sorted-split"
     PREDICTED_COLUMN = "predicted-column"
     LABEL_WEIGHTS = "label-weights"

@@ -18,6 +18,7 @@ from typing import Any
 from pyfunc_debug.events import NodeFacts, Observer, Taken
 from pyfunc_debug.interception import splits
 from pyfunc_debug.interception.arrays import Arrays
+from pyfunc_debug.interception.batches import digests, tell
 from pyfunc_debug.interception.bodies import SourceMaps, element_body
 from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, drop_our_frame, fields_of
 from pyfunc_debug.interception.failures import Failures
@@ -121,6 +122,11 @@ class Elements:
             except BaseException as error:
                 drop_our_frame(error)
                 raise
+            try:
+                if len(batches) > 1:
+                    tell(generator, batches[0], watched.first or {}, self._observer)
+            except Exception as trouble:
+                self._observer.trouble("looking at a batch again", trouble)
             for cell in getattr(restored, "__closure__", None) or ():
                 if cell.cell_contents is watched:  # the others are TensorFlow's to take
                     cell.cell_contents = generator
@@ -132,9 +138,13 @@ class Elements:
         """The replacement of `train_validation_split`, which takes the last rows of arrays for the validation."""
         return splits.watched(original, self._observer)
 
-    def _watched(self, generator: Any) -> Iterator[Any]:
+    def _watched(self, generator: Any) -> _Taking:
         """Takes a generator's elements as calls."""
-        return _Taking(generator, lambda: self._take(self._token(generator), generator, lambda: next(generator), True))
+        return _Taking(
+            generator,
+            lambda: self._take(self._token(generator), generator, lambda: next(generator), True),
+            self._observer.trouble,
+        )
 
     def _item(self, dataset: Any, index: Any) -> Any:
         return self._take(self._token(dataset), dataset.__getitem__, lambda: dataset[index], True)
@@ -225,12 +235,21 @@ class _Dataset:
 class _Taking:
     """An iterator that takes a generator's elements as calls; not itself a generator, whose frame would be one more."""
 
-    def __init__(self, generator: Any, take: Callable[[], Any]) -> None:
+    def __init__(self, generator: Any, take: Callable[[], Any], trouble: Callable[[str, Exception], None]) -> None:
         self._generator = generator
         self._take = take
+        self._trouble = trouble
+        self.first: dict[tuple[int, ...], int] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        return self._take()
+        element = self._take()
+        if self.first is None:
+            self.first = {}
+            try:
+                self.first = digests(element)
+            except Exception as trouble:
+                self._trouble("looking at a batch", trouble)
+        return element

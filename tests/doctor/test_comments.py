@@ -12,6 +12,7 @@ from tests.doctor import programs_models as programs_models
 from tests.doctor import programs_pipelines as programs_pipelines
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_threads as programs_threads
+from tests.doctor import programs_unknown_counts as programs_unknown_counts
 from tests.doctor.alone import alone, loaded
 from tests.doctor.test_programs import findings, name
 

@@ -33,6 +33,7 @@ from tests.doctor import programs_silent as programs_silent  # adds its own to t
 from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_traced_values as programs_traced_values
+from tests.doctor import programs_unknown_counts as programs_unknown_counts
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted
 from tests.share import shared

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("writes-input", "reused-memory")
@@ -27,6 +28,36 @@ def check(facts: Facts) -> Iterator[Finding]:
         writes = [*code.array_writes(function), *_by_helpers(facts, nodes[0], function)]
         yield from _input(facts, nodes, function, writes)
         yield from _memory(facts, nodes, function, writes)
+    yield from _batches(facts)
+
+
+def _batches(facts: Facts) -> Iterator[Finding]:
+    """A generator for Keras, which takes two batches before it uses the first: the second overwrote that."""
+    for _, _, noticed in facts.notices.get(Notice.REUSED_BATCH, []):
+        file, line, name = str(noticed["file"]), int(noticed["line"]), str(noticed["name"])
+        source = pastes.source(facts, file)
+        yields = [
+            one.value for one in pastes.walk(facts.tree(file), ast.Yield)
+            if one.value is not None and one.lineno <= line <= (one.end_lineno or line)
+        ]  # fmt: skip
+        pieces: dict[ast.expr, str] = {}
+        for place in noticed["places"] if len(yields) == 1 else ():
+            node: ast.expr | None = yields[0]
+            for index in place:
+                inside = node.elts if isinstance(node, (ast.Tuple, ast.List)) else []
+                node = inside[index] if index < len(inside) else None
+            if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+                pieces[node] = f"{source.text(node)}.copy()"
+        named = " and ".join(source.text(one) for one in pieces) or "an array"
+        whole = len(pieces) == len(noticed["places"])
+        yield Finding(
+            "reused-memory", "warning", None, (),
+            f"{name} writes into {named} again after the yield. Keras takes two batches before it uses the "
+            "first, which has the values of the second then: that batch is lost, and the other is there twice",
+            pastes.written(pastes.replaced(facts, file, pieces)) if whole and pieces else
+            f"yield a copy of what {name} writes into again: array.copy()",
+            file, line, evidence=(f"the first batch changed while the second was made, at line {line}",),
+        )  # fmt: skip
 
 
 def _helper(facts: Facts, node: Node, function: code.Definition, call: ast.Call) -> ast.FunctionDef | None:

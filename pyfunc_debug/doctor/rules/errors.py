@@ -92,10 +92,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         left_out = passed and severity == "error" and facts.nodes[node].function is not None
         leave = pastes.written(pipelines.without_failing(facts, facts.nodes[node])) if left_out else ""
         after += f". Change line {line}, or leave such elements out" if leave else ""
+        refused = _is_generator(facts, node) and bool(inner) and all(is_installed(one[0]) for one in inner)
+        where = f"behind {body}, which had given its element" if refused else f"in {body}"
         yield Finding(
             "body-raised", severity, node, (first,),
-            f"{kind} in {body}: {often} (first in call #{first}): {_first_lines(message)}{after}",
-            leave or facts.stop_at(body, "error"), file, line, several(counts), evidence,
+            f"{kind} {where}: {often} (first in call #{first}): {_first_lines(message)}{after}",
+            leave or facts.stop_at(body, "after" if refused else "error"), file, line, several(counts), evidence,
         )  # fmt: skip
 
 

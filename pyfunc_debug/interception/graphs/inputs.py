@@ -226,7 +226,8 @@ class Inputs:
         `empty` iterators ended before their first element; `again`: how often iterators were asked after their end.
 
         `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE. `reshuffles` is there for a
-        shuffle only: whether each pass has an order of its own. `cache` is the file of a cache that has one, and
+        shuffle only: whether each pass has an order of its own. `below` is the count of a take or skip that is less
+        than 0, which means all. `cache` is the file of a cache that has one, and
         `cached_ns` when that was written (wall clock) if it was there before the loop's first iterator. `sides` is what
         a zip pairs: see `zipped.sides`.
         """
@@ -287,6 +288,7 @@ class Inputs:
             "parallel": number(private.parallel_calls(dataset)),
             "batch": number(private.batch_size(dataset)),
             **({"reshuffles": bool(number(again))} if (again := private.reshuffles(dataset)) is not None else {}),
+            **({"below": count} if (count := number(private.counted(dataset)) or 0) < 0 else {}),
             **({"cache": os.path.abspath(os.fsdecode(cache))} if cache else {}),
             **({"sides": paired} if (paired := sides(dataset, _kind)) is not None else {}),
         }

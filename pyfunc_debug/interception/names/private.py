@@ -32,6 +32,8 @@ CONVERT_ACTUAL = "_convert_actual"
 IS_EAGER = ("_context", "_thread_local_data", "is_eager")
 """Where the module `context` holds whether this thread executes eagerly."""
 OP_MESSAGE = "_message"
+KERAS_SIGNATURE = "_output_signature"
+"""Of Keras' data adapters: the signature of the first batches."""
 CREATE_ITERATOR, NEXT_INTERNAL = "_create_iterator", "_next_internal"
 """Of OwnedIterator: made, and asked for an element."""
 MAP_IN_GRAPH = "_pfor_impl"
@@ -455,6 +457,11 @@ def cache_name(dataset: Any) -> Any:
 def batch_size(dataset: Any) -> Any:
     """batch_size of a transformation, perhaps as a tensor; None where it has no such setting."""
     return getattr(dataset, "_batch_size", None)
+
+
+def counted(dataset: Any) -> Any:
+    """The count of a take or skip, perhaps as a tensor; None of other transformations."""
+    return getattr(dataset, "_count", None) if type(dataset).__name__ in ("_TakeDataset", "_SkipDataset") else None
 
 
 def slices(dataset: Any) -> list[Any]:

@@ -37,7 +37,7 @@ def explain(situation: Situation) -> Explanation | None:
     found = [one for one in sides if isinstance(one, (ast.Name, ast.Attribute)) and _numbers(one, spot)]
     if not found:
         return None
-    np, replaced = alias(spot, "numpy"), spot.source.replaced
+    np = alias(spot, "numpy")
     texts = list(dict.fromkeys(spot.source.text(one) for one in found))
     kinds = {type(lookup(one, spot)).__name__ for one in found}
     named = " and ".join(texts) if len(texts) < 3 else f"{', '.join(texts[:-1])} and {texts[-1]}"
@@ -49,14 +49,15 @@ def explain(situation: Situation) -> Explanation | None:
         else "are lists or tuples"
     )
     cause = f"{short(named, 60)} {what} of Python's, which does not compute with its elements. An array does."
-    edit = edit_of(spot.file, replaced({one: f"{np}.array({spot.source.text(one)})" for one in found}))
+    pieces: dict[ast.expr, str] = {one: f"{np}.array({spot.source.text(one)})" for one in found}
+    edit = edit_of(spot.file, spot.source.replaced(pieces))
     if np == "numpy" and spot.value("numpy") is None:
         return Explanation(RULE, spot.file, spot.line, cause, None, f"Make it one: numpy.array({texts[0]}).")
     return Explanation(RULE, spot.file, spot.line, cause, edit)
 
 
 def _numbers(node: ast.expr, spot: Spot) -> bool:
-    """Whether it is a list or a tuple of numbers, arrays or lists of these; not what a file, a class or a text gives."""
+    """Whether it is a list or a tuple of numbers, arrays or lists of these."""
     value: Any = lookup(node, spot) if dotted(node) else None
     if type(value) not in (list, tuple) or not 0 < len(value) <= _LARGEST:
         return False

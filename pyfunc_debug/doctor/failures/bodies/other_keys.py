@@ -1,4 +1,4 @@
-"""A key that is written out, of which a dict of the program's has nearly the same: `d["image"]`, where it is "img"."""
+"""A key that is written out and that an element has not, but nearly the same: `d["image"]`, where it is "img"."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST, _NEAR = 20, 0.55
 
 
 def explain(situation: Situation) -> Explanation | None:
-    """The explanation, if the failing line asks a dict of texts for a text that it lacks."""
+    """The explanation, if the failing line asks a dict of tensors or arrays for a key that it lacks."""
     spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.kind != "KeyError" or not situation.inner.args:
         return None
@@ -52,7 +52,8 @@ def _keys(name: str, situation: Situation, spot: Spot) -> list[str]:
             value = element_spec(situation, spot)
     if type(value) is not dict or len(value) > _MOST or not all(type(one) is str for one in value):
         return []
-    return list(value)
+    parts = all(hasattr(one, "dtype") or type(one).__name__.endswith("Spec") for one in value.values())
+    return list(value) if parts else []
 
 
 def _pieces(name: str, spot: Spot, keys: list[str]) -> dict[ast.expr, str]:

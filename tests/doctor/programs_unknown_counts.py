@@ -1,0 +1,117 @@
+"""Programs that cut a dataset by a count that nobody knows, or give Keras memory that they use again."""
+
+import numpy as np
+import tensorflow as tf
+
+from tests.doctor.programs import near, triggers
+
+
+@triggers("unknown-count", says="sum(1 for _ in ds)", pastes=True)
+def a_split_of_a_generator():
+    def gen():
+        for i in range(10):
+            yield np.float32(i)
+
+    ds = tf.data.Dataset.from_generator(gen, output_signature=tf.TensorSpec((), tf.float32))
+    n = ds.cardinality().numpy()
+    train = ds.take(int(0.8 * n))
+    for x in train:
+        assert x >= 0
+
+
+@triggers("unknown-count", says="skips all", pastes=True)
+def what_is_left_of_a_filter():
+    ds = tf.data.Dataset.range(12).filter(lambda x: x % 2 == 0)
+    size = tf.data.experimental.cardinality(ds)
+    left = size // 2
+    val = ds.skip(left)
+    print(len(list(val)))
+
+
+@triggers("unknown-count", pastes=True)
+def parts_of_an_interleave():
+    ds = tf.data.Dataset.range(3).interleave(lambda x: tf.data.Dataset.from_tensors(x).repeat(4))
+    size = int(ds.cardinality())
+    first = int(0.5 * size)
+    one, other = ds.take(first), ds.skip(first)
+    print(len(list(one)), len(list(other)))
+
+
+@near("unknown-count")
+def a_split_of_known_length():
+    ds = tf.data.Dataset.range(10)
+    n = ds.cardinality().numpy()
+    print(len(list(ds.take(int(0.8 * n)))), len(list(ds.skip(int(0.8 * n)))))
+
+
+@near("unknown-count")
+def all_on_purpose():
+    ds = tf.data.Dataset.range(10).filter(lambda x: x > 3)
+    n = ds.cardinality()
+    print(int(n), len(list(ds.take(-1))))
+
+
+@near("unknown-count")
+def a_program_that_asks():
+    ds = tf.data.Dataset.range(10).filter(lambda x: x > 3)
+    n = int(ds.cardinality())
+    if n < 0:
+        n = sum(1 for _ in ds)
+    print(len(list(ds.take(n // 2))), len(list(ds.take(-1))))
+
+
+@triggers("reused-memory", says="yield (buffer.copy(),)", pastes=True)
+def a_buffer_of_a_generator():
+    def batches():
+        buffer, count = np.zeros((2, 3), "float32"), 0
+        while True:
+            buffer[...] = count
+            count += 1
+            yield (buffer,)
+
+    inputs = tf.keras.Input((3,))
+    model = tf.keras.Model(inputs, tf.keras.layers.Rescaling(1.0)(inputs))
+    print(model.predict(batches(), steps=3, verbose=0)[:, 0])
+
+
+@near("reused-memory")
+def labels_that_stay():
+    def batches():
+        labels = np.zeros((2, 3), "float32")
+        while True:
+            yield np.random.rand(2, 3).astype("float32"), labels
+
+    inputs = tf.keras.Input((3,))
+    model = tf.keras.Model(inputs, tf.keras.layers.Rescaling(1.0)(inputs))
+    model.compile("sgd", "mse")
+    print(model.evaluate(batches(), steps=3, verbose=0))
+
+
+@triggers("cut-gradient", says="stands between it and the loss", pastes=True)
+def a_square_of_numpy_without_a_graph():
+    w = tf.Variable(2.0)
+
+    def square(a):
+        return np.square(a)
+
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = tf.numpy_function(square, [w], tf.float32) * 2.0
+        print(tape.gradient(loss, w))
+
+
+@triggers("cut-gradient")
+def a_lambda_without_a_graph():
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.numpy_function(lambda a: np.sum(a**3), [x], tf.float32)
+    print(tape.gradient(y, x))
+
+
+@near("cut-gradient")
+def a_metric_beside_the_loss():
+    w = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(w * w)
+        shown = tf.numpy_function(lambda a: np.sqrt(a), [loss], tf.float32)
+    print(shown, tape.gradient(loss, w))
