@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 
 RULE = "symbolic-value"
+_MAPS = ("map", "filter", "flat_map", "interleave")
+_BY = {"bucket_by_sequence_length": "element_length_func", "group_by_window": "key_func"}
+"""Methods whose function gives one number of each element."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -30,9 +35,9 @@ def explain(situation: Situation) -> Explanation | None:
     if statement is None:
         return None
     for one in calls(statement):
-        if not isinstance(one.func, ast.Attribute) or one.func.attr not in ("map", "filter", "flat_map", "interleave"):
+        if not isinstance(one.func, ast.Attribute) or one.func.attr not in (*_MAPS, *_BY):
             continue
-        given = one.args[0] if one.args else None
+        given = argument(one, 0, _BY.get(one.func.attr, "map_func"))
         name = given.attr if isinstance(given, ast.Attribute) else dotted(given)
         function = _definition(spot, match[1])
         held = given is not None and function is not None and getattr(lookup(given, spot), "__name__", "") == match[1]
@@ -70,6 +75,21 @@ def explain(situation: Situation) -> Explanation | None:
             )
             return Explanation(RULE, spot.file, spot.line, cause, edit)
         spec = element_spec(situation, spot) if missing else None
+        nested = _nested(spec)
+        taken = parameters(given) if isinstance(given, ast.Lambda) else parameters(function) if function else []
+        if missing and nested and len(taken) == sum(nested) and len(nested) > 1:
+            names = [f"part{index}" if count == 1 else f"pair{index}" for index, count in enumerate(nested)]
+            handed = ", ".join(f"*{name}" if count > 1 else name for name, count in zip(names, nested))
+            inner = f"({text})" if isinstance(given, ast.Lambda) else text
+            cause = (
+                f"Dataset.{one.func.attr} calls {named} with {len(nested)} arguments, the parts of an element, and one "
+                "of these is a tuple: enumerate and zip nest them. The paste hands on what is in it."
+            )
+            edit = wrapping.replace_expression(spot, given, f"lambda {', '.join(names)}: {inner}({handed})")
+            return Explanation(RULE, spot.file, spot.line, cause, edit)
+        if missing and nested and len(nested) > 1:
+            cause = f"Dataset.{one.func.attr} calls {named} with {len(nested)} arguments, the parts of an element."
+            return Explanation(RULE, spot.file, spot.line, cause, None, f"Let {named} take {len(nested)}.")
         if missing and function is not None and type(spec) is dict and set(parameters(function)) <= set(spec):
             listed = ", ".join(f'parts["{one}"]' for one in parameters(function))
             cause = f"Dataset.{one.func.attr} calls {named} with one argument, as the dataset's elements are dicts."
@@ -89,6 +109,11 @@ def explain(situation: Situation) -> Explanation | None:
                 f"Make {named} take one argument, or zip the datasets: tf.data.Dataset.zip((a, b)).",
             )
     return None
+
+
+def _nested(spec: Any) -> list[int]:
+    """How many parts each part of a tuple has; empty of other elements."""
+    return [len(one) if type(one) is tuple else 1 for one in spec] if type(spec) is tuple else []
 
 
 def _definition(spot: Spot, name: str) -> ast.FunctionDef | None:

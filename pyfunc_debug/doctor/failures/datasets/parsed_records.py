@@ -29,6 +29,7 @@ _NUMBER = re.compile(
     r"|StringToNumberOp could not correctly convert string: (.+)"
 )
 _COUNT = re.compile(r"Expect (\d+) fields but have (\d+) in record")
+_BATCHED = re.compile(r"serialized must be a (?:scalar|vector)")
 _NAMES = {"float": "float32", "int64": "int64", "string": "string"}
 _SPECS = ("FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature")
 
@@ -39,6 +40,8 @@ def explain(situation: Situation) -> Explanation | None:
     number = _NUMBER.search(text) if situation.kind in ("ValueError", "InvalidArgumentError") else None
     if number is not None:
         return _header(situation, number[1] or number[2], "a number")
+    if _BATCHED.search(text) and not situation.body:
+        return _of_batch(situation)
     if situation.body or situation.kind != "InvalidArgumentError":
         return None
     for pattern, tell in ((_LENGTH, _length), (_DTYPE, _dtype), (_ABSENT, _absent), (_FIELD, _field), (_COUNT, _count)):
@@ -46,6 +49,24 @@ def explain(situation: Situation) -> Explanation | None:
         if found is not None:
             return tell(situation, found)
     return None
+
+
+def _of_batch(situation: Situation) -> Explanation | None:
+    """`parse_single_example` behind a batch, and `parse_example` in front of one."""
+    spot, statement = situation.last, situation.statement
+    found = [
+        one for one in calls(statement)
+        if dotted(one.func).rpartition(".")[2] in ("parse_single_example", "parse_example")
+    ] if spot is not None and statement is not None else []  # fmt: skip
+    if spot is None or len(found) != 1 or not isinstance(found[0].func, ast.Attribute):
+        return None
+    single = found[0].func.attr == "parse_single_example"
+    new = "parse_example" if single else "parse_single_example"
+    what = "a batch of records" if single else "one record"
+    cause = f"{found[0].func.attr} got {what}: {new} takes that."
+    text = spot.source.text(found[0].func)
+    edit = edit_of(spot.file, spot.source.replaced({found[0].func: f"{text.rpartition('.')[0]}.{new}"}))
+    return Explanation(RULE, spot.file, found[0].lineno, cause, edit)
 
 
 def _specs(situation: Situation, key: str) -> Iterator[tuple[str, Source, ast.Call]]:
