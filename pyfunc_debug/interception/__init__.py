@@ -64,7 +64,7 @@ class Interception:
         self._finite = NotFinite(self._names, observer, self.user_line)
         self._functions = Functions(self._names, observer, library, maps, self._finite)
         self._nodes = Nodes(self._names, observer, self._functions, library, maps)
-        self.inputs = Inputs(self._names, library, observer.trouble)
+        self.inputs = Inputs(self._names, library, observer.trouble, self._functions.passed)
         self._departures = Departures(observer)
         self._annotations = Annotations(self._names, maps, observer.trouble)
         self._maps = maps

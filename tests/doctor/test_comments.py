@@ -9,10 +9,10 @@ import pytest
 from pyfunc_debug.doctor.failures.reading.source import parsed
 from tests.doctor import programs
 from tests.doctor import programs_models as programs_models
+from tests.doctor import programs_passes as programs_passes
 from tests.doctor import programs_pipelines as programs_pipelines
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_threads as programs_threads
-from tests.doctor import programs_unknown_counts as programs_unknown_counts
 from tests.doctor.alone import alone, loaded
 from tests.doctor.test_programs import findings, name
 

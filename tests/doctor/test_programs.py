@@ -27,13 +27,13 @@ from tests.doctor import programs_keras_data as programs_keras_data
 from tests.doctor import programs_loops_and_branches as programs_loops_and_branches
 from tests.doctor import programs_models as programs_models
 from tests.doctor import programs_own_steps as programs_own_steps
+from tests.doctor import programs_passes as programs_passes
 from tests.doctor import programs_pipelines as programs_pipelines
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_traced_values as programs_traced_values
-from tests.doctor import programs_unknown_counts as programs_unknown_counts
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted
 from tests.share import shared

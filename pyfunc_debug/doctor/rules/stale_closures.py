@@ -63,7 +63,8 @@ def _finding(
         "stale-closure", "warning", None, (),
         f"`{name}` was {one['then']} when {_tracer(own)} traced {reader} and is {one['now']} when "
         f"it runs: the graph keeps {_short(one['then'])}, because Python reads `{name}` only while it traces",
-        _fix(facts, function, value, name, line, one) if own
+        _of_dataset(facts, value, name, line, one) if function.kind == "tf.data"
+        else _fix(facts, function, value, name, line, one) if own
         else _of_keras(facts, function, value, name, line, one),
         file, line,
         evidence=(
@@ -122,6 +123,15 @@ def _of_keras(facts: Facts, function: Function, value: KeptValue, name: str, lin
         or value.traced_again(pastes.run_sites(facts, function.id))
         or f"`{name}` as a {tf}.Variable that is made once, with `.assign(...)` where it changes: line {line} then "
         "reads it in each step. Or model.make_train_function(force=True) after a change: Keras traces its step again"
+    )
+
+
+def _of_dataset(facts: Facts, value: KeptValue, name: str, line: int, one: dict[str, Any]) -> str:
+    """What makes a dataset's function follow the value."""
+    tf = pastes.module(facts, one["file"], "tensorflow") or "tf"
+    return value.as_variable(one["then"], one["now"]) or (
+        f"`{name}` as a {tf}.Variable that is made once, with `.assign(...)` where it changes: line {line} then "
+        "reads it for each element. Or make the dataset again after a change"
     )
 
 

@@ -152,6 +152,9 @@ class Functions:
         if concrete is not None and function.kind == "tf.function":
             self._tell_squares(trace, concrete.graph)
             self._look_outside(trace, function, options.python_function, concrete.graph, tokens or frozenset(), parts)
+        if concrete is not None and function.kind == "tf.data" and not function.internal:
+            own = _tf_data_function(options.python_function) or options.python_function
+            self._look_outside(trace, function, own, concrete.graph, tokens or frozenset(), [])
         group = self._library.group(name) if name is not None else None
         if group is not None and function.kind == "tf.function":
             self._observer.notice(Notice.COLLECTIVE, None, None, trace=trace, group=group)
@@ -209,6 +212,20 @@ class Functions:
                 name=one.name, file=one.file, line=one.line, then=one.then, now=one.now,
                 **({"other_object": True} if one.other_object else {}),
             )  # fmt: skip
+
+    def passed(self, graph: Any) -> None:
+        """Tells of Python values that changed between two passes over a dataset, which keeps what they were at trace.
+
+        Args:
+          graph: That of one of the dataset's functions.
+        """
+        trace, function, outside = self._by_graph.get(graph) or (None, None, None)
+        if function is not None and outside is not None and function.kind == "tf.data":
+            for one in outside.passed():
+                self._observer.notice(
+                    Notice.STALE_CLOSURE, None, None, trace=trace, function=function.name, reader=one.function,
+                    name=one.name, file=one.file, line=one.line, then=one.then, now=one.now,
+                )  # fmt: skip
 
     def _failure(self, error: BaseException) -> tuple[str, tuple[tuple[str, int, str], ...]]:
         """Message and user frames of an exception that ended a graph trace."""

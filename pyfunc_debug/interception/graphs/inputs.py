@@ -123,10 +123,15 @@ class Inputs:
       names: TensorFlow's.
       library: Which nodes a function holds.
       trouble: Called when something of ours failed.
+      passed: Called with the graph of each function of a dataset that is passed over.
     """
 
-    def __init__(self, names: TensorFlowNames, library: Library, trouble: Callable[[str, BaseException], None]) -> None:
+    def __init__(
+        self, names: TensorFlowNames, library: Library, trouble: Callable[[str, BaseException], None],
+        passed: Callable[[Any], None],
+    ) -> None:  # fmt: skip
         self._names = names
+        self._passed = passed
         self._library = library
         self._caller = RepeatedCaller()
         self._trouble = trouble
@@ -263,6 +268,8 @@ class Inputs:
         for stage in stages(dataset):
             found.append(self._stage(stage))
             tokens.append(self._tokens(stage))
+            for wrapper in private.dataset_functions(stage):
+                self._passed(wrapper.function.graph)
         site = self._caller("iterator")
         with self._lock:
             if len(self._loops) >= _MOST_LOOPS:

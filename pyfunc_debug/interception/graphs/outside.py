@@ -111,8 +111,32 @@ class Outside:
         found += _taken(function, bodies, function_type, graph, maps)
         self.taken: list[Taken] = list({(one.name, one.file, one.line, repr(one.then)): one for one in found}.values())
 
+        self._at_pass: dict[tuple[str, str, int], Any] | None = None
+
     def __bool__(self) -> bool:
         return bool(self.taken)
+
+    def passed(self) -> list[Changed]:
+        """What changed since the pass before, now that a dataset is passed over again whose function took it.
+
+        What changed before the first pass may be meant as it was at trace, as the names of a loop that makes several
+        datasets. Values of plain types only; each is reported once.
+        """
+        before, now_held, found = self._at_pass, {}, []
+        for one in tuple(self.taken):
+            now = one.now()
+            if isinstance(one.then, (_Held, _Tensor)) or type(now) not in _SCALARS:
+                continue
+            place = one.name, one.file, one.line
+            now_held[place] = now
+            if before is not None and place in before and before[place] != now and not _same(one.then, now):
+                try:
+                    self.taken.remove(one)
+                except ValueError:  # another thread reported it
+                    continue
+                found.append(Changed(one.name, one.function, one.file, one.line, _said(one.then), _said(now), False))
+        self._at_pass = now_held
+        return found
 
     def changed(self) -> list[Changed]:
         """What changed since the graph was traced; each is reported once. Some 0.1 us a value."""

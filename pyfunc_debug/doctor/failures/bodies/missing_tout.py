@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess
-from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument, py_call
+from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument, py_call, return_values
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import Described, alias, dtype_of, lookup, shape_of
@@ -83,6 +83,9 @@ def _called(spot: Spot, call: ast.Call, none: ast.expr | None) -> Explanation:
         f"Tout is missing: at trace {body} has not run, and TensorFlow must know which dtype it will return. "
         f"{dotted(call.func) or 'py_function'} takes it as its third argument."
     )
+    if isinstance(function, ast.FunctionDef) and not return_values(function):
+        tout = "[]"
+        cause = f"Tout is missing, the dtypes of what {body} returns: it returns nothing, and an empty list says so."
     if not tout:
         return Explanation(RULE, spot.file, call.lineno, cause, None, f"Add Tout={tf}.float32, or what {body} returns.")
     new: dict[ast.expr, str] = (

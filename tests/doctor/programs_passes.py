@@ -1,4 +1,4 @@
-"""Programs that cut a dataset by a count that nobody knows, or give Keras memory that they use again."""
+"""Programs that cut a dataset by an unknown count, pass over it with changed values, or give Keras memory again."""
 
 import numpy as np
 import tensorflow as tf
@@ -115,3 +115,58 @@ def a_metric_beside_the_loss():
         loss = tf.reduce_sum(w * w)
         shown = tf.numpy_function(lambda a: np.sqrt(a), [loss], tf.float32)
     print(shown, tape.gradient(loss, w))
+
+
+@triggers("stale-closure", says="`noise[0]` was 0.5")
+def noise_that_is_to_shrink():
+    noise = [0.5]
+
+    def shifted(x):
+        return x + noise[0]
+
+    ds = tf.data.Dataset.from_tensor_slices(np.ones((2,), "float32")).map(shifted)
+    for _ in range(3):
+        print([float(x) for x in ds])
+        noise[0] = noise[0] * 0.5
+
+
+@triggers("stale-closure", pastes=True)
+def an_epoch_of_an_object():
+    class Data:
+        def __init__(self):
+            self.epoch = 0.0
+
+        def weighted(self, x):
+            return x * self.epoch
+
+    data = Data()
+    ds = tf.data.Dataset.from_tensor_slices(np.ones((2,), "float32")).map(data.weighted)
+    for epoch in range(3):
+        data.epoch = epoch
+        print([float(x) for x in ds])
+
+
+@near("stale-closure")
+def names_of_a_loop_that_makes_datasets():
+    base, made = tf.data.Dataset.range(3), []
+    for scale in (1, 2, 3):
+        made += [base.map(lambda x: x * scale)]  # noqa: B023
+    for _ in range(2):
+        print([[int(x) for x in ds] for ds in made])
+
+
+@near("stale-closure")
+def a_body_reads_it_at_each_call():
+    epoch = [0]
+    ds = tf.data.Dataset.range(2).map(lambda x: tf.numpy_function(lambda a: a * epoch[0], [x], tf.int64))
+    for _ in range(3):
+        epoch[0] += 1
+        print([int(x) for x in ds])
+
+
+@near("stale-closure")
+def the_dataset_is_made_again():
+    for noise in (0.5, 0.25):
+        ds = tf.data.Dataset.from_tensor_slices(np.ones((2,), "float32")).map(lambda x: x + noise)  # noqa: B023
+        for _ in range(2):
+            print([float(x) for x in ds])
