@@ -1,0 +1,62 @@
+"""Images that tf.image or tf.io refuses: smaller than a crop, or of floats where a file takes bytes."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of, lookup
+
+_SMALL = re.compile(r"Need value\.shape >= size, got \]? ?\[([\d ]+)\] \[([\d ]+)\]")
+_FLOATS = re.compile(r"'image' has DataType (float\w+) not in list of allowed values")
+_ENCODES = ("encode_png", "encode_jpeg")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if the failing op is one of these."""
+    if (said := _SMALL.search(situation.message)) is not None:
+        return _small(situation, said[1].split(), said[2].split())
+    spot, statement = situation.last, situation.statement
+    if (said := _FLOATS.search(situation.message)) is None or spot is None or statement is None:
+        return None
+    found = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] in _ENCODES and one.args]
+    if len(found) != 1:
+        return None
+    given, tf = found[0].args[0], alias(spot, "tensorflow")
+    text = spot.source.text(given)
+    kind = dtype_of(lookup(given, spot)) or said[1]
+    cause = (
+        f"{short(text, 30)} is {kind}, and {dotted(found[0].func).rpartition('.')[2]} takes bytes. convert_image_dtype "
+        "makes them of numbers from 0 to 1; of 0 to 255 it is a cast."
+    )
+    edit = edit_of(spot.file, spot.source.replaced({given: f"{tf}.image.convert_image_dtype({text}, {tf}.uint8)"}))
+    return Explanation("mixed-dtypes", spot.file, found[0].lineno, cause, edit, "", "likely")
+
+
+def _small(situation: Situation, has: list[str], wanted: list[str]) -> Explanation | None:
+    """`random_crop` of an image that is smaller than the crop."""
+    for file, source in situation.sources():
+        found = [one for one in calls(source.tree) if dotted(one.func).endswith("image.random_crop")]
+        if len(found) != 1 or not found[0].args:
+            continue
+        cause = (
+            f"random_crop takes a piece of [{', '.join(wanted)}] of an image of [{', '.join(has)}], which is smaller."
+        )
+        given = found[0].args[0]
+        tf = alias(situation.last, "tensorflow") if situation.last is not None else "tf"
+        text = source.text(given)
+        larger = [str(max(int(one), int(other))) for one, other in zip(has, wanted)][:2]
+        same = len(has) == 3 and has[2] == wanted[2] and isinstance(given, ast.Name)
+        if not same:
+            return Explanation(
+                "structure", file, found[0].lineno, cause, None, "Make the image larger first: resize it."
+            )
+        new = f"{tf}.image.resize({text}, [{', '.join(larger)}])"
+        cause += " Resized first, it is as large."
+        return Explanation(
+            "structure", file, found[0].lineno, cause, edit_of(file, source.replaced({given: new})), "", "likely"
+        )
+    return None
