@@ -38,6 +38,15 @@ y = v1.placeholder(v1.float32, [])
 with v1.Session() as sess:
     print(sess.run(x * y, {y: 2.0}))
 """
+OF_VERSION_1 = """
+import tensorflow as tf
+x = tf.placeholder(tf.float32, [])
+w = tf.get_variable("w", [], initializer=tf.constant_initializer(2.0))
+y = tf.py_func(lambda v: v * 1, [x * w], tf.float32)
+with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    print(sess.run(y, {x: 3.0}))
+"""
 NO_SESSION = """
 import tensorflow as tf
 x = tf.constant(3.0)
@@ -105,6 +114,14 @@ def test_the_paste_makes_a_program_for_a_session_run(tmp_path, program):
     mended = record(
         tmp_path, pasted(program, told.partition("\nname  (times")[0].partition("\nrecorded in")[0].rstrip())
     )
+    assert (mended.returncode, mended.stdout.strip()) == (0, "6.0"), mended.stderr
+
+
+def test_a_program_of_version_1_gets_its_import(tmp_path):
+    told = record(tmp_path, OF_VERSION_1).stderr.partition("pyfunc-debug: ")[2]
+    assert "written for TensorFlow 1" in " ".join(told.split())
+    text = f"pyfunc-debug: {told}".partition("\nname  (times")[0].partition("\nrecorded in")[0].rstrip()
+    mended = record(tmp_path, pasted(OF_VERSION_1, text))
     assert (mended.returncode, mended.stdout.strip()) == (0, "6.0"), mended.stderr
 
 

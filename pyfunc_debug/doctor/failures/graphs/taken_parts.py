@@ -52,7 +52,7 @@ def _next(spot: Spot, statement: ast.stmt) -> Explanation | None:
     if len(found) != 1:
         return None
     name = spot.source.text(found[0])
-    cause = f"{name} is a dataset: each iter({name}) begins it anew, and `next` takes what iter gives."
+    cause = f"{name} is a dataset: each iter({name}) begins at its first element, and `next` takes what iter gives."
     loops = [one for one in spot.source.around(statement) if isinstance(one, (ast.For, ast.While))]
     inside = spot.function is None or spot.function in spot.source.around(loops[-1]) if loops else False
     free = spot.value("iterator") is None and not any(
@@ -69,7 +69,7 @@ def _next(spot: Spot, statement: ast.stmt) -> Explanation | None:
 
 
 def _attribute(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
-    """`ds.numpy()` and `ds.shape` of what is no array."""
+    """`ds.numpy()` and `ds.shape` of what has no numbers of its own."""
     found = [
         one for one in ast.walk(statement)
         if isinstance(one, ast.Attribute) and one.attr == name and is_dataset(lookup(one.value, spot))

@@ -88,12 +88,6 @@ _SHORT = {
     "mean_squared_logarithmic_error": "msle", "kl_divergence": "kld", "log_cosh": "logcosh",
 }  # fmt: skip
 """Names of losses in `keras`, and those that they have in `tf.keras` alone."""
-_TENSORFLOW = {
-    "py_func": "numpy_function", "read_file": "io.read_file", "random_normal": "random.normal",
-    "random_uniform": "random.uniform", "log": "math.log", "is_nan": "math.is_nan", "is_finite": "math.is_finite",
-    "matching_files": "io.matching_files",
-}  # fmt: skip
-"""Names of TensorFlow 1, and those of TensorFlow 2 that take the same arguments."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -270,17 +264,11 @@ def _attribute(situation: Situation, absent: re.Match[str]) -> Explanation | Non
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Write {short}.")
     if found and (absent[2] or "").endswith("keras.backend"):
         return older_backend.explain(spot, found[0], situation)
-    if len(found) != 1 or not (absent[2] == "tensorflow" or _is_keras(asked)):
+    if len(found) != 1 or not _is_keras(asked):
         return None
     of = found[0]
-    owner = spot.source.text(of.value)
     if name == "minimize":
         return older_backend.minimized(spot, of)
-    if absent[2] == "tensorflow" and name in _TENSORFLOW:
-        new = f"{owner}.{_TENSORFLOW[name]}"
-        edit = _edit(spot, {of: new})
-        cause = f"TensorFlow 2 has no {name}; {_TENSORFLOW[name]} takes the same arguments."
-        return Explanation(RULE, spot.file, of.lineno, cause, edit, "" if edit else f"Call {new}.")
     return _other_words(spot, of, statement, name)
 
 
