@@ -34,6 +34,20 @@ class Arrays:
         """The replacement of `potentially_ragged_concat`, which joins what `predict` gives."""
         return self._watched(original, "looking at what predict gives", self._column)
 
+    def compiled(self, original: Any) -> Any:
+        """The replacement of `_get_metrics_result_or_logs`, which a model calls at the end of each epoch."""
+
+        def look(_: Any, args: tuple[Any, ...]) -> None:
+            user = self._user()
+            facts = private.keras_output(args[0]) if user is not None else None
+            if facts is not None:
+                file = user.f_code.co_filename
+                self._observer.notice(
+                    Notice.COMPILED_LOSS, None, None, file=file, line=user.f_lineno, sources=[file], **facts
+                )
+
+        return self._watched(original, "looking at a model's loss and its last layer", look)
+
     def weighted(self, original: Any) -> Any:
         """The replacement of `class_weight_to_sample_weights`, which reads a class out of each label."""
         return self._watched(original, "looking at the labels of class_weight", self._labels)
@@ -86,11 +100,10 @@ class Arrays:
             name: kind for name, value in {**user.f_globals, **user.f_locals}.items()
             if not name.startswith("__") and (kind := _flat(value, shape[0]))
         }  # fmt: skip
-        if flat:
-            self._observer.notice(
-                Notice.PREDICTED_COLUMN, None, None, file=user.f_code.co_filename, line=user.f_lineno, rows=shape[0],
-                flat=flat, sources=[user.f_code.co_filename],
-            )  # fmt: skip
+        self._observer.notice(
+            Notice.PREDICTED_COLUMN, None, None, file=user.f_code.co_filename, line=user.f_lineno, rows=shape[0],
+            flat=flat, numbers=_ends(found), sources=[user.f_code.co_filename],
+        )  # fmt: skip
 
     def _labels(self, _: Any, args: tuple[Any, ...]) -> None:
         """Notices labels of several classes a row, and weights of classes that are none."""
@@ -137,6 +150,16 @@ def _classes(labels: Any) -> Any:
     if labels.ndim > 1:
         labels = labels.argmax(axis=-1) if labels.shape[-1] != 1 else labels[..., 0]
     return labels.round().astype("int64")
+
+
+def _ends(found: Any) -> list[float] | None:
+    """The smallest and the largest of some numbers, and how many are fractions; None where they are not finite."""
+    import numpy as np
+
+    found = np.asarray(found)
+    if found.dtype.kind != "f" or found.size > _LARGEST or not np.isfinite(found).all():
+        return None
+    return [float(found.min()), float(found.max()), int((np.mod(found, 1) != 0).sum())]
 
 
 def _flat(value: Any, rows: int) -> str:

@@ -21,6 +21,7 @@ from tests.doctor import programs_compiled as programs_compiled
 from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_eager_training as programs_eager_training
 from tests.doctor import programs_files_and_weights as programs_files_and_weights
+from tests.doctor import programs_images as programs_images
 from tests.doctor import programs_keras as programs_keras
 from tests.doctor import programs_keras_arrays as programs_keras_arrays
 from tests.doctor import programs_keras_data as programs_keras_data
@@ -29,6 +30,7 @@ from tests.doctor import programs_models as programs_models
 from tests.doctor import programs_own_steps as programs_own_steps
 from tests.doctor import programs_passes as programs_passes
 from tests.doctor import programs_pipelines as programs_pipelines
+from tests.doctor import programs_predictions as programs_predictions
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_slopes as programs_slopes

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.body_inputs import as_given, given
+from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import parameters, tapes_before
 from pyfunc_debug.events import Notice
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Node
 
 NAMES = ("broadcast-loss",)
 _OPS = ("subtract", "squared_difference")
@@ -32,6 +33,32 @@ def check(facts: Facts) -> Iterator[Finding]:
                 if (noticed["file"], line) not in told:
                     told.add((noticed["file"], line))
                     yield _finding(facts, noticed["file"], line, shapes)
+    for group in facts.lines:
+        file, function = group[0].file, facts.function(group[0])
+        if function is None or file is None:
+            continue
+        for line, shapes in _in_body(facts, group, function):
+            if (file, line) not in told:
+                told.add((file, line))
+                yield _finding(facts, file, line, shapes, of_tensors=False)
+
+
+def _in_body(facts: Facts, group: Sequence[Node], function: Definition) -> Iterator[tuple[int, list[Sequence[int]]]]:
+    """Lines of a body with such a difference of what each of its calls was given."""
+    if not any(one in ast.unparse(function) for one in _MEANS):
+        return
+    for one, sides in _differences(function):
+        names = [as_given(function, _cast_away(side)) for side in sides]
+        seen = [given(facts, group, name) if name else [] for name in names]
+        pairs = [(left.shape, right.shape) for left, right in zip(*seen)]
+        if pairs and all(_is_square(*pair) for pair in pairs):
+            yield one.lineno, list(pairs[0])
+
+
+def _is_square(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether one is `[n]` and the other `[n, 1]`."""
+    flat, column = sorted((one, other), key=len)
+    return len(flat) == 1 and len(column) == 2 and column[1] == 1 and column[0] == flat[0] and flat[0] > 1
 
 
 def _eagerly(
@@ -58,18 +85,21 @@ def _eagerly(
             continue
         for one, sides in _differences(scope):
             both = [shapes.get(_plain(side), ()) for side in sides]
-            if sorted(map(len, both)) != [1, 2] or any(_is_paired(scope, _plain(side)) for side in sides):
-                continue
-            flat, column = sorted(both, key=len)
-            if column[1] == 1 and column[0] == flat[0] and flat[0] > 1:
+            if _is_square(*both) and not any(_is_paired(scope, _plain(side)) for side in sides):
                 yield one.lineno, both
 
 
 def _plain(node: ast.expr) -> str:
     """The name that a side is, also in a call that keeps its shape."""
+    inside = _cast_away(node)
+    return inside.id if isinstance(inside, ast.Name) else ""
+
+
+def _cast_away(node: ast.expr) -> ast.expr:
+    """What a call that keeps the shape is given."""
     while isinstance(node, ast.Call) and pastes.last_name(node.func) in _KEEP and node.args:
         node = node.args[0]
-    return node.id if isinstance(node, ast.Name) else ""
+    return node
 
 
 def _is_paired(around: ast.AST, name: str) -> bool:
@@ -78,22 +108,27 @@ def _is_paired(around: ast.AST, name: str) -> bool:
     return any(word in value for value in values for word in _PAIRS)
 
 
-def _finding(facts: Facts, file: str, line: int, shapes: Sequence[Sequence[int | None]]) -> Finding:
+def _finding(
+    facts: Facts, file: str, line: int, shapes: Sequence[Sequence[int | None]], of_tensors: bool = True
+) -> Finding:
     tf = pastes.module(facts, file, "tensorflow") or "tf"
     sides = _sides(facts, file, line)
+    maker, kind = ("TensorFlow", "tensors") if of_tensors else ("Broadcasting", "arrays")
     column = 0 if len(shapes[0]) > 1 else 1
     size = shapes[column][0]
     n = "n" if size is None else f"{size:,}"
     fix, names = "", ["one side", "the other"]
     if sides is not None:
         names = [pastes.text_of(facts, file, one) for one in sides]
-        fix = pastes.all_replaced(facts, file, {sides[column]: f"{tf}.squeeze({names[column]}, -1)"})
+        whole = f"{tf}.squeeze({names[column]}, -1)" if of_tensors else f"{names[column]}[..., 0]"
+        fix = pastes.all_replaced(facts, file, {sides[column]: whole})
     shown = [f"{name} is [{', '.join(map(_size, shape))}]" for name, shape in zip(names, shapes)]
     return Finding(
         NAMES[0], "warning", None, (),
-        f"line {line} subtracts two tensors of different ranks: {' and '.join(shown)}. TensorFlow makes that [{n}, {n}]"
+        f"line {line} subtracts two {kind} of different ranks: {' and '.join(shown)}. {maker} makes that [{n}, {n}]"
         ", each number of the one with each of the other: their mean is not that of the rows",
-        fix or f"{tf}.squeeze(..., -1) around the one with two axes", file, line,
+        fix or f"{f'{tf}.squeeze(..., -1) around' if of_tensors else '[..., 0] behind'} the one with two axes",
+        file, line,
         evidence=(f"line {line}: {facts.line(file, line)}",),
     )  # fmt: skip
 

@@ -30,19 +30,17 @@ def check(facts: Facts) -> Iterator[Finding]:
     told: set[tuple[str, int]] = set()
     for _, _, noticed in facts.notices.get(Notice.PREDICTED_COLUMN, []):
         place = noticed["file"], noticed["line"]
-        if place not in told and facts.source(noticed["file"]):
+        if place not in told and noticed["flat"] and facts.source(noticed["file"]):
             told.add(place)
             yield from _findings(facts, *place, noticed)
 
 
 def _findings(facts: Facts, file: str, line: int, noticed: Mapping[str, Any]) -> Iterator[Finding]:
     own = pastes.source(facts, file)
-    predicts = [one for one in pastes.around(own.tree, line, ast.Call) if pastes.last_name(one.func) == _PREDICTS]
+    predicts, scope = predictions(own, line)
     if not predicts:
         return
-    function = next((one for one in own.around(predicts[0]) if isinstance(one, ast.FunctionDef)), None)
-    scope = own_nodes(function or own.tree)
-    columns = _columns(scope, predicts)
+    columns = columns_of(scope, predicts)
     stored: dict[str, int] = {}
     for one in scope:
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
@@ -68,7 +66,14 @@ def _findings(facts: Facts, file: str, line: int, noticed: Mapping[str, Any]) ->
     )  # fmt: skip
 
 
-def _columns(scope: list[ast.AST], predicts: list[ast.Call]) -> set[str]:
+def predictions(own: Source, line: int) -> tuple[list[ast.Call], list[ast.AST]]:
+    """The calls of `predict` on a line, and the nodes of the function or file that they stand in."""
+    calls = [one for one in pastes.around(own.tree, line, ast.Call) if pastes.last_name(one.func) == _PREDICTS]
+    function = next((one for one in own.around(calls[0]) if isinstance(one, ast.FunctionDef)), None) if calls else None
+    return calls, own_nodes(function or own.tree)
+
+
+def columns_of(scope: list[ast.AST], predicts: list[ast.Call]) -> set[str]:
     """The names that stand for predictions in a column, and for nothing else."""
     values: dict[str, list[ast.expr]] = {}
     bound: dict[str, int] = {}
@@ -81,12 +86,12 @@ def _columns(scope: list[ast.AST], predicts: list[ast.Call]) -> set[str]:
     for _ in values:
         found |= {
             name for name, given in values.items()
-            if bound[name] == len(given) and all(_keeps(one, found, predicts) for one in given)
+            if bound[name] == len(given) and all(keeps(one, found, predicts) for one in given)
         }  # fmt: skip
     return found
 
 
-def _keeps(node: ast.expr, columns: set[str], predicts: list[ast.Call]) -> bool:
+def keeps(node: ast.expr, columns: set[str], predicts: list[ast.Call]) -> bool:
     """Whether an expression has the shape of the predictions."""
     if isinstance(node, ast.Name):
         return node.id in columns
@@ -94,16 +99,16 @@ def _keeps(node: ast.expr, columns: set[str], predicts: list[ast.Call]) -> bool:
         if any(node is one for one in predicts):
             return True
         name = pastes.last_name(node.func)
-        if isinstance(node.func, ast.Attribute) and name in _METHODS and _keeps(node.func.value, columns, predicts):
+        if isinstance(node.func, ast.Attribute) and name in _METHODS and keeps(node.func.value, columns, predicts):
             return True
         plain = name != "where" or not any(map(_open, node.args[1:]))
-        return name in _FUNCTIONS and bool(node.args) and plain and _keeps(node.args[0], columns, predicts)
+        return name in _FUNCTIONS and bool(node.args) and plain and keeps(node.args[0], columns, predicts)
     if isinstance(node, ast.Compare) and len(node.comparators) == 1:
-        return _keeps(node.left, columns, predicts) and not _open(node.comparators[0])
+        return keeps(node.left, columns, predicts) and not _open(node.comparators[0])
     if isinstance(node, ast.BinOp):
-        left, right = (_keeps(one, columns, predicts) for one in (node.left, node.right))
+        left, right = (keeps(one, columns, predicts) for one in (node.left, node.right))
         return (left and not _open(node.right)) or (right and not _open(node.left))
-    return isinstance(node, ast.UnaryOp) and _keeps(node.operand, columns, predicts)
+    return isinstance(node, ast.UnaryOp) and keeps(node.operand, columns, predicts)
 
 
 def _open(node: ast.expr) -> bool:
@@ -143,7 +148,7 @@ def _pair(
     elif isinstance(node, ast.Call) and pastes.last_name(node.func) in _PAIRS and len(node.args) == 2:
         sides = list(node.args)
     for column, labels in (sides, sides[::-1]) if sides else ():
-        if _keeps(column, columns, predicts) and _is_flat(labels, flat):
+        if keeps(column, columns, predicts) and _is_flat(labels, flat):
             return column, labels
     return None
 

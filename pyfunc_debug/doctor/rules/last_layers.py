@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.compiled_models import compiled_models, last_layer
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding
 
 NAMES = ("last-layer",)
@@ -18,10 +20,67 @@ _UNBOUNDED = (None, "linear", "relu")
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a `compile` of a model that Keras trained."""
+    told: set[str] = set()
     for compiled in compiled_models(facts):
         layer, loss = last_layer(compiled), compiled.loss
         if layer is not None and isinstance(loss, ast.Constant) and isinstance(loss.value, str):
-            yield from _looked_at(facts, compiled.file, compiled.call, layer, loss.value)
+            for found in _looked_at(facts, compiled.file, compiled.call, layer, loss.value):
+                told.add(compiled.file)
+                yield found
+    for _, _, noticed in facts.notices.get(Notice.COMPILED_LOSS, []):
+        seen = _of_objects(facts, noticed) if noticed["file"] not in told else None
+        if seen is not None:
+            told.add(noticed["file"])
+            yield seen
+
+
+def _of_objects(facts: Facts, noticed: Mapping[str, Any]) -> Finding | None:
+    """What the loss and the last layer say themselves, however the program wrote them."""
+    file, loss, activation, units = noticed["file"], noticed["loss"], noticed["activation"], noticed["units"]
+    layer = f"the last layer ({noticed['layer']}, {units} units)" if units != 1 else f"the last {noticed['layer']}"
+    makes = [
+        one for one in pastes.walk(facts.tree(file), ast.Call)
+        if pastes.last_name(one.func) == "".join(part.title() for part in loss.split("_"))
+    ]  # fmt: skip
+    line = makes[0].lineno if len(makes) == 1 else noticed["line"]
+    if loss != "binary_crossentropy" and units == 1 and not (loss.startswith("sparse") or noticed["logits"]):
+        message = (
+            f"{loss} compares the columns of a row, and {layer} gives one: it is divided by itself, so that the loss "
+            "is 0 whatever the model says. Two classes in one column are for binary_crossentropy"
+        )
+        fix = _as_binary(facts, file, makes, loss)
+    elif not noticed["logits"] and activation in ("linear", "relu") and (loss == "binary_crossentropy" or units != 1):
+        what = "sigmoid" if loss == "binary_crossentropy" else "softmax"
+        message = f"{loss} takes what {layer} gives for probabilities, and without {what} these are any numbers"
+        own = pastes.source(facts, file)
+        plain = len(makes) == 1 and activation == "linear" and not makes[0].args
+        fix = (
+            pastes.all_replaced(facts, file, {makes[0]: own.with_argument(makes[0], "from_logits=True")})
+            if plain
+            else ""
+        )
+        fix = fix or f'activation="{what}" in the last layer, or from_logits=True in the loss'
+    else:
+        return None
+    return Finding(NAMES[0], "warning", None, (), message, fix, file, line)
+
+
+def _as_binary(facts: Facts, file: str, makes: list[ast.Call], loss: str) -> str:
+    """The loss for two classes in its place."""
+    texts = [
+        one for one in pastes.walk(facts.tree(file), ast.Constant)
+        if isinstance(one.value, str) and one.value.lower().replace("_", "") == loss.replace("_", "")
+    ]  # fmt: skip
+    if len(texts) == 1 and not makes:
+        return pastes.all_replaced(facts, file, {texts[0]: '"binary_crossentropy"'})
+    if len(makes) == 1 and not texts:
+        name = pastes.text_of(facts, file, makes[0].func).rpartition(".")
+        return (
+            pastes.all_replaced(facts, file, {makes[0].func: f"{name[0]}{name[1]}BinaryCrossentropy"})
+            if name[1]
+            else ""
+        )
+    return "binary_crossentropy in the place of the loss"
 
 
 def _looked_at(facts: Facts, file: str, call: ast.Call, layer: ast.Call, loss: str) -> Iterator[Finding]:

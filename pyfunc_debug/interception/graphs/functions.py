@@ -26,6 +26,7 @@ from pyfunc_debug.interception.graphs.library import Library, imported_nodes, py
 from pyfunc_debug.interception.graphs.listed_results import listed_results
 from pyfunc_debug.interception.graphs.outside import Outside
 from pyfunc_debug.interception.graphs.placement import Placement
+from pyfunc_debug.interception.graphs.reshapes import permuting
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import of_element, signature
 from pyfunc_debug.interception.graphs.static_shapes import is_blind, loses_rank, node_shapes
@@ -155,6 +156,8 @@ class Functions:
         if concrete is not None and function.kind == "tf.data" and not function.internal:
             own = _tf_data_function(options.python_function) or options.python_function
             self._look_outside(trace, function, own, concrete.graph, tokens or frozenset(), [])
+        if concrete is not None:
+            self._tell_reshapes(concrete.graph)
         group = self._library.group(name) if name is not None else None
         if group is not None and function.kind == "tf.function":
             self._observer.notice(Notice.COLLECTIVE, None, None, trace=trace, group=group)
@@ -187,6 +190,14 @@ class Functions:
         for site, one, other in squared(graph):
             self._observer.notice(
                 Notice.BROADCAST, None, None, trace=trace, file=site.file, line=site.line, shapes=[one, other],
+                sources=[site.file],
+            )  # fmt: skip
+
+    def _tell_reshapes(self, graph: Any) -> None:
+        """Tells of reshapes that are taken for transposes."""
+        for site, before, after in permuting(graph):
+            self._observer.notice(
+                Notice.RESHAPED, None, None, file=site.file, line=site.line, before=before, after=after,
                 sources=[site.file],
             )  # fmt: skip
 

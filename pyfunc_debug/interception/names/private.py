@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 import sys
 import types
 from collections.abc import Callable
@@ -345,6 +346,7 @@ KERAS_SLICES = "keras.src.trainers.data_adapters.array_slicing"
 KERAS_WEIGHTS = "keras.src.trainers.data_adapters.data_adapter_utils"
 KERAS_WEIGHTED = "keras.src.trainers.data_adapters.tf_dataset_adapter"
 KERAS_TRAINER = "keras.src.backend.tensorflow.trainer"
+KERAS_EPOCHS = "keras.src.trainers.trainer"
 KERAS_OLD_BACKEND = "keras.src.legacy.backend"
 """What `from keras import backend as K` gives of Keras 2."""
 METRICS_OF_V1 = "tensorflow.python.ops.metrics_impl"
@@ -365,6 +367,65 @@ def keras_shared(module: Any, uid: Any) -> Any:
 def keras_compiled(model: Any) -> bool:
     """Whether a Keras model was compiled with jit_compile=True."""
     return getattr(model, "_jit_compile", None) is True
+
+
+_OF_CLASSES = ("categorical_crossentropy", "sparse_categorical_crossentropy", "binary_crossentropy")
+
+
+def keras_output(model: Any) -> dict[str, Any] | None:
+    """The last layer of a model with one output, and which crossentropy it was compiled with.
+
+    Returns:
+      The loss's name, whether it takes logits, the layer's class, its activation and the size of its last axis; None
+      where one of them is not known. Runs no function of the user's.
+    """
+    outputs, loss = getattr(model, "_outputs", None), getattr(model, "loss", None)
+    if outputs is None:  # a Sequential has a functional model inside
+        outputs = getattr(getattr(model, "_functional", None), "_outputs", None)
+    tensors = [outputs] if hasattr(outputs, "_keras_history") else outputs
+    if not isinstance(tensors, list) or len(tensors) != 1:
+        return None
+    tensor = tensors[0]
+    layer, activation = _last_activation(tensor)
+    name, logits = _crossentropy(loss)
+    if layer is None or activation is None or not name:
+        return None
+    return {
+        "loss": name, "logits": logits, "layer": type(layer).__name__, "activation": activation,
+        "units": tensor.shape[-1] if tensor.shape else None, "named": isinstance(loss, str),
+    }  # fmt: skip
+
+
+def _last_activation(tensor: Any) -> tuple[Any, str | None]:
+    """The layer that gives an output, and the name of its activation; a linear one hands on that before it."""
+    for _ in range(3):
+        layer = getattr(getattr(tensor, "_keras_history", None), "operation", None)
+        if not type(layer).__module__.startswith("keras."):
+            return None, None
+        kind = type(layer).__name__
+        if kind in ("Softmax", "Sigmoid"):
+            return layer, kind.lower()
+        activation = getattr(getattr(layer, "activation", None), "__name__", None)
+        if kind != "Activation" or activation != "linear":
+            return layer, activation
+        given = getattr(layer, "input", None)
+        if not hasattr(given, "_keras_history"):
+            return None, None
+        tensor = given
+    return None, None
+
+
+def _crossentropy(loss: Any) -> tuple[str, bool]:
+    """The name of a crossentropy of Keras' and whether it takes logits; "" for other losses."""
+    if isinstance(loss, str):
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", loss).lower()
+        return (name if name in _OF_CLASSES else ""), False
+    if not getattr(loss, "__module__", "").startswith("keras."):
+        return "", False
+    function = getattr(loss, "fn", loss)
+    name = getattr(function, "__name__", "")
+    logits = getattr(loss, "_fn_kwargs", {}).get("from_logits", False) is True
+    return (name if name in _OF_CLASSES else ""), logits
 
 
 def keras_weighted(layer: Any) -> bool:

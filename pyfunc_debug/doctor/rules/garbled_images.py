@@ -1,0 +1,163 @@
+"""A body that puts the numbers of an image elsewhere: `reshape` in the place of `transpose`, `np.resize` of a picture.
+
+Both take the numbers one after another, as they lie in memory, and cut them into other rows.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator, Sequence
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.body_inputs import Given, as_given, given
+from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.symbols import sizes_of
+from pyfunc_debug.events import Notice
+from pyfunc_debug.interception.graphs.reshapes import is_permuted
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("garbled-image",)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a line of a body, and of a function that TensorFlow traced."""
+    for group in facts.lines:
+        function = facts.function(group[0])
+        if function is None or not any(facts.calls(one.id).count for one in group):
+            continue
+        for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call)):
+            found = _reshaped(facts, group, function, call) or _resized(facts, group, function, call)
+            if found is not None:
+                yield found
+                break
+    told: set[tuple[str, int]] = set()
+    for _, _, noticed in facts.notices.get(Notice.RESHAPED, []):
+        file, line = noticed["file"], noticed["line"]
+        calls = [
+            one for one in pastes.around(facts.tree(file), line, ast.Call) if pastes.last_name(one.func) == "reshape"
+        ]
+        if len(calls) == 1 and (file, line) not in told:
+            told.add((file, line))
+            tf = pastes.module(facts, file, "tensorflow")
+            if tf is not None and dotted(calls[0].func) == f"{tf}.reshape" and calls[0].args:
+                yield _of_axes(facts, file, calls[0], calls[0].args[0], noticed["before"], noticed["after"], None)
+
+
+def _reshaped(facts: Facts, group: Sequence[Node], function: Definition, call: ast.Call) -> Finding | None:
+    """`img.reshape(8, 8, 3)` of an image that each call got as [3, 8, 8]."""
+    node = group[0]
+    if pastes.last_name(call.func) != "reshape" or not isinstance(call.func, ast.Attribute) or call.keywords:
+        return None
+    of_module = dotted(call.func.value) in _modules(facts, node.file)
+    image = call.args[0] if of_module and call.args else call.func.value
+    sizes = _sizes(facts, node.file, call.args[1:] if of_module else call.args)
+    name = as_given(function, image)
+    seen = given(facts, group, name) if name and sizes else []
+    if sizes is None or not seen or len({one.shape for one in seen}) > 1:
+        return None
+    before, after = seen[0].shape, _whole(sizes, seen[0].shape)
+    return _of_axes(facts, node.file, call, image, before, after, group) if is_permuted(before, after) else None
+
+
+def _of_axes(
+    facts: Facts, file: str | None, call: ast.Call, image: ast.expr, before: Sequence[int | None],
+    after: Sequence[int | None], group: Sequence[Node] | None,
+) -> Finding:  # fmt: skip
+    text, left = pastes.text_of(facts, file, image), list(enumerate(before))
+    order = []
+    for size in after:
+        place = next(one for one in left if one[1] == size)
+        left.remove(place)
+        order.append(place[0])
+    if isinstance(call.func, ast.Attribute) and call.func.value is image:
+        new = f"{pastes.source(facts, file).atom(image)}.transpose({', '.join(map(str, order))})"
+    else:
+        new = f"{ast.unparse(call.func).removesuffix('reshape')}transpose({text}, {order})"
+    return Finding(
+        NAMES[0], "error", None if group is None else group[0].id, (),
+        f"reshape makes {sizes_of(after)} of {text}, which is {sizes_of(before)}: it keeps the numbers in their order "
+        "and cuts them into other rows, so that the picture is lost. What exchanges axes is transpose",
+        pastes.written(pastes.replaced(facts, file, {call: new})) or new, file, call.lineno,
+        evidence=(f"line {call.lineno}: {facts.line(file, call.lineno)}",),
+    )  # fmt: skip
+
+
+def _resized(facts: Facts, group: Sequence[Node], function: Definition, call: ast.Call) -> Finding | None:
+    """`np.resize(img, (4, 4, 3))`, which repeats or cuts the row of all numbers."""
+    node, np = group[0], pastes.module(facts, group[0].file, "numpy")
+    if np is None or dotted(call.func) != f"{np}.resize" or len(call.args) != 2 or call.keywords:
+        return None
+    sizes, name = _sizes(facts, node.file, call.args[1:]), as_given(function, call.args[0])
+    seen = given(facts, group, name) if name and sizes else []
+    first = next((one for one in seen if sizes is not None and _is_scaled(one, sizes)), None)
+    if sizes is None or first is None:
+        return None
+    text, asked = pastes.text_of(facts, node.file, call.args[0]), call.args[1]
+    tf = pastes.module(facts, node.file, "tensorflow") or "tf"
+    shape = asked.elts[:2] if isinstance(asked, (ast.Tuple, ast.List)) else []
+    both = ", ".join(pastes.text_of(facts, node.file, one) for one in shape)
+    image = text if len(sizes) > 2 else f"{text}[..., None]"
+    new = f"{tf}.image.resize({image}, ({both})).numpy()" + ("" if len(sizes) > 2 else "[..., 0]")
+    fix = pastes.written(pastes.replaced(facts, node.file, {call: f"{new}.astype({text}.dtype)"})) if both else ""
+    more = math.prod(sizes) > math.prod(first.shape)
+    how = "repeats it until it has as many" if more else "drops the rest"
+    return Finding(
+        NAMES[0], "error", node.id, (first.call,),
+        f"{np}.resize does not scale an image: it takes the numbers of {text} {sizes_of(first.shape)} as one row, "
+        f"{how}, and cuts it into {sizes_of(sizes)}",
+        fix or f"{tf}.image.resize(image, (height, width)).numpy()", node.file, call.lineno,
+        evidence=(f"call #{first.call}: {facts.inputs(first.call)} -> {facts.outputs(first.call)}",),
+    )  # fmt: skip
+
+
+def _is_scaled(one: Given, sizes: Sequence[int]) -> bool:
+    """Whether a picture is to have another width and height, and as many channels."""
+    same = len(one.shape) == len(sizes) in (2, 3) and one.shape[2:] == tuple(sizes[2:])
+    return same and one.shape[:2] != tuple(sizes[:2]) and min(one.shape[:2]) > 1 and min(sizes) > 0
+
+
+def _whole(sizes: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
+    """A shape with its -1 computed."""
+    rest = math.prod(one for one in sizes if one != -1)
+    return tuple(math.prod(before) // max(rest, 1) if one == -1 else one for one in sizes)
+
+
+def _sizes(facts: Facts, file: str | None, given: Sequence[ast.expr]) -> list[int] | None:
+    """The sizes that a call is given, side by side or as one tuple; None where one is not a number of the file."""
+    if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)):
+        given = given[0].elts
+    found = [_number(facts, file, one) for one in given]
+    known = [one for one in found if one is not None]
+    return known if known and len(known) == len(found) else None
+
+
+def _number(facts: Facts, file: str | None, node: ast.expr) -> int | None:
+    """A whole number, or that which a name of the file always has."""
+    if isinstance(node, ast.Name):
+        stores = [
+            one for one in pastes.walk(facts.tree(file), ast.Name)
+            if one.id == node.id and isinstance(one.ctx, ast.Store)
+        ]  # fmt: skip
+        made = _made(pastes.source(facts, file), stores[0]) if len(stores) == 1 else None
+        return _number(facts, file, made) if isinstance(made, ast.Constant) else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _number(facts, file, node.operand)
+        return None if value is None else -value
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+
+def _made(own: Source, name: ast.Name) -> ast.expr | None:
+    """What an assignment gives to a name: `H, W = 8, 10`, too."""
+    around = own.parent(name)
+    if isinstance(around, ast.Assign):
+        return around.value
+    outer = own.parent(around) if isinstance(around, ast.Tuple) else None
+    if isinstance(outer, ast.Assign) and isinstance(outer.value, ast.Tuple) and isinstance(around, ast.Tuple):
+        return dict(zip(around.elts, outer.value.elts)).get(name)
+    return None
+
+
+def _modules(facts: Facts, file: str | None) -> list[str | None]:
+    return [one for name in ("numpy", "tensorflow") if (one := pastes.module(facts, file, name)) is not None]

@@ -1,0 +1,236 @@
+"""Programs that do not fail, whose bodies lose what an image shows: as `programs_threads`."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests.doctor.programs import mapped, mapped_eager, near, triggers
+
+# -- garbled-image ----------------------------------------------------------------------------------------------------
+
+
+@triggers("garbled-image", severity="error", says="img.transpose(1, 2, 0)", pastes=True)
+def channels_first_that_reshape_puts_last():
+    def load(img):
+        return img.reshape(8, 10, 3).astype(np.float32) / 255
+
+    list(mapped(load, np.random.default_rng(0).integers(0, 256, (4, 3, 8, 10), np.uint8)))
+
+
+@triggers("garbled-image", says="np.transpose(pixels, [1, 2, 0])", pastes=True)
+def sizes_that_have_names():
+    C, H, W = 3, 8, 10  # noqa: N806
+
+    def load(img):
+        pixels = img.numpy()
+        return np.reshape(pixels, (H, W, C))
+
+    list(mapped_eager(load, np.random.default_rng(0).random((4, C, H, W)).astype(np.float32)))
+
+
+@triggers("garbled-image", says="img, which is [3, 8, 10]", pastes=True)
+def a_mapped_function_without_a_body():
+    def load(img):
+        return tf.reshape(img, [8, 10, 3])
+
+    list(tf.data.Dataset.from_tensor_slices(tf.random.normal([4, 3, 8, 10])).map(load))
+
+
+@triggers("garbled-image", says="tf.transpose(x, [0, 2, 3, 1])", pastes=True)
+def a_batch_in_a_traced_function():
+    @tf.function
+    def step(x):
+        return tf.reshape(x, (-1, 8, 10, 3)) * 2.0
+
+    step(tf.random.normal([2, 3, 8, 10]))
+
+
+@triggers("garbled-image", says="tf.image.resize(img, (4, 4)).numpy().astype(img.dtype)", pastes=True)
+def resize_of_numpy():
+    def small(img):
+        return np.resize(img, (4, 4, 3)).astype(np.float32) / 255
+
+    list(mapped(small, np.random.default_rng(0).integers(0, 256, (4, 8, 8, 3), np.uint8)))
+
+
+@triggers("garbled-image", says="repeats it until it has as many", pastes=True)
+def resize_of_numpy_that_repeats_a_gray_image():
+    SIZE = 12  # noqa: N806
+
+    def large(img):
+        pixels = img.numpy()
+        return np.resize(pixels, (SIZE, SIZE))
+
+    list(mapped_eager(large, np.random.default_rng(0).random((4, 8, 8)).astype(np.float32)))
+
+
+@near("garbled-image")
+def an_axis_of_one_that_moves():
+    def load(img):
+        return img.reshape(8, 10, 1)
+
+    list(mapped(load, np.ones((4, 1, 8, 10), np.float32)))
+
+
+@near("garbled-image")
+def heads_that_are_split_and_joined():
+    @tf.function
+    def attend(x):
+        heads = tf.transpose(tf.reshape(x, (2, 8, 2, 5)), [0, 2, 1, 3])
+        return tf.reshape(tf.transpose(heads, [0, 2, 1, 3]), (2, 8, 10))
+
+    attend(tf.random.normal([2, 8, 10]))
+
+
+@near("garbled-image")
+def a_row_that_becomes_an_image():
+    def load(row):
+        return row.reshape(8, 10, 3)
+
+    list(mapped(load, np.ones((4, 240), np.float32)))
+
+
+@near("garbled-image")
+def a_row_that_is_repeated():
+    def longer(row):
+        return np.resize(row, (12,))
+
+    list(mapped(longer, np.ones((4, 5), np.float32)))
+
+
+@near("garbled-image")
+def a_square_image_that_keeps_its_sizes():
+    def load(img):
+        return np.reshape(img, (8, 8, 3))
+
+    list(mapped(load, np.ones((4, 8, 8, 3), np.float32)))
+
+
+# -- lost-fraction ----------------------------------------------------------------------------------------------------
+
+
+@triggers("lost-fraction", severity="error", says="return (img * 255).astype(np.uint8)", pastes=True)
+def an_image_of_fractions_as_bytes():
+    def to_bytes(img):
+        return img.astype(np.uint8)
+
+    list(mapped(to_bytes, np.random.default_rng(0).random((4, 8, 8, 3)).astype(np.float32), tf.uint8))
+
+
+@triggers("lost-fraction", says="pixels has nothing else", pastes=True)
+def fractions_in_an_eager_body():
+    def to_bytes(img):
+        pixels = img.numpy()
+        return np.uint8(pixels)
+
+    list(mapped_eager(to_bytes, np.random.default_rng(0).random((4, 8, 8)).astype(np.float32), tf.uint8))
+
+
+@triggers("lost-fraction", says="img / 255", pastes=True)
+def a_division_without_a_fraction():
+    def scale(img):
+        return (img // 255).astype(np.float32)
+
+    list(mapped(scale, np.random.default_rng(0).integers(0, 255, (4, 8, 8, 3), np.uint8)))
+
+
+@triggers("lost-fraction", says="tf.cast((img * 255), tf.uint8)", pastes=True)
+def fractions_that_tensorflow_casts():
+    def to_bytes(img):
+        return tf.cast(img, tf.uint8)
+
+    list(mapped_eager(to_bytes, np.random.default_rng(0).random((4, 8, 8)).astype(np.float32), tf.uint8))
+
+
+@near("lost-fraction")
+def a_mask_of_zeros_and_ones():
+    def to_bytes(mask):
+        return mask.astype(np.uint8)
+
+    list(mapped(to_bytes, np.random.default_rng(0).integers(0, 2, (4, 8, 8)).astype(np.float32), tf.uint8))
+
+
+@near("lost-fraction")
+def a_bound():
+    def to_mask(img):
+        return (img > 0.5).astype(np.uint8)
+
+    list(mapped(to_mask, np.random.default_rng(0).random((4, 8, 8)).astype(np.float32), tf.uint8))
+
+
+@near("lost-fraction")
+def fractions_that_are_scaled_before():
+    def to_bytes(img):
+        return (img * 255).astype(np.uint8)
+
+    list(mapped(to_bytes, np.random.default_rng(0).random((4, 8, 8)).astype(np.float32), tf.uint8))
+
+
+@near("lost-fraction")
+def bits_of_bytes():
+    def high_bit(img):
+        return img // 128
+
+    list(mapped(high_bit, np.random.default_rng(0).integers(0, 256, (4, 8, 8), np.uint8), tf.uint8))
+
+
+# -- broadcast-loss: in bodies ----------------------------------------------------------------------------------------
+
+
+@triggers("broadcast-loss", says="y_true - y_pred[..., 0]", pastes=True)
+def a_metric_of_numpy():
+    def rmse(y_true, y_pred):
+        return np.sqrt(np.mean((y_true - y_pred) ** 2)).astype("float32")
+
+    for n in (8, 8):
+        tf.numpy_function(rmse, [tf.random.normal([n]), tf.random.normal([n, 1])], tf.float32)
+
+
+@triggers("broadcast-loss", says="true is [8] and guess is [8, 1]", pastes=True)
+def an_eager_body_with_names_of_its_own():
+    def error(y_true, y_pred):
+        true = y_true.numpy()
+        guess = y_pred.numpy()
+        return np.abs(true - guess).mean()
+
+    tf.py_function(error, [tf.random.normal([8]), tf.random.normal([8, 1])], tf.float32)
+
+
+@triggers("broadcast-loss", says="makes that [32, 32]", pastes=True)
+def a_metric_of_fit():
+    def error(y_true, y_pred):
+        return np.float32(np.mean(np.abs(np.subtract(y_true, y_pred))))
+
+    def metric(y_true, y_pred):
+        return tf.ensure_shape(tf.numpy_function(error, [tf.reshape(y_true, [-1]), y_pred], tf.float32), [])
+
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[metric])
+    model.fit(np.ones((32, 2)), np.ones((32, 1)), verbose=0)
+
+
+@near("broadcast-loss")
+def a_column_that_is_taken_first():
+    def rmse(y_true, y_pred):
+        y_pred = y_pred[:, 0]
+        return np.sqrt(np.mean((y_true - y_pred) ** 2)).astype("float32")
+
+    tf.numpy_function(rmse, [tf.random.normal([8]), tf.random.normal([8, 1])], tf.float32)
+
+
+@near("broadcast-loss")
+def two_rows():
+    def rmse(y_true, y_pred):
+        return np.sqrt(np.mean((y_true - y_pred) ** 2)).astype("float32")
+
+    tf.numpy_function(rmse, [tf.random.normal([8]), tf.random.normal([8])], tf.float32)
+
+
+@near("broadcast-loss")
+def all_distances():
+    def distances(one, other):
+        return np.abs(one - other).astype("float32")
+
+    tf.numpy_function(distances, [tf.random.normal([8]), tf.random.normal([8, 1])], tf.float32)

@@ -1,0 +1,138 @@
+"""Programs that do not fail, and take what a model predicts for something else: as `programs_threads`."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests.doctor.programs import near, triggers
+
+# -- single-column ----------------------------------------------------------------------------------------------------
+
+
+@triggers("single-column", severity="error", says="(model.predict(x, verbose=0) > 0.5).astype(int)[:, 0]", pastes=True)
+def the_largest_of_one_column():
+    x = np.random.default_rng(0).random((16, 4))
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    classes = np.argmax(model.predict(x, verbose=0), axis=1)
+    print(classes.sum())
+
+
+@triggers("single-column", says="y_prob has one column", pastes=True)
+def a_method_of_a_name():
+    x = np.random.default_rng(0).random((16, 4))
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    y_prob = model.predict(x, verbose=0)
+    print(y_prob.argmax(axis=-1))
+
+
+@triggers("single-column", says="(pred > 0.5) == y", pastes=True)
+def fractions_that_are_compared_with_classes():
+    x, y = np.random.default_rng(0).random((16, 4)), np.arange(16) % 2
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    pred = model.predict(x, verbose=0)[:, 0]
+    print("accuracy", np.mean(pred == y))
+
+
+@triggers("single-column", says="y == (probabilities > 0.5)", pastes=True)
+def fractions_that_are_flat():
+    def accuracy(model, x, y):
+        probabilities = model.predict(x, verbose=0).ravel()
+        return (y == probabilities).sum() / len(y)
+
+    x, y = np.random.default_rng(0).random((16, 4)), np.arange(16) % 2
+    accuracy(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")]), x, y)
+
+
+@near("single-column")
+def the_largest_of_three_columns():
+    x = np.random.default_rng(0).random((16, 4))
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="softmax")])
+    print(np.argmax(model.predict(x, verbose=0), axis=1))
+
+
+@near("single-column")
+def the_row_with_the_largest_prediction():
+    x = np.random.default_rng(0).random((16, 4))
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    scores = model.predict(x, verbose=0)
+    print(np.argmax(scores, axis=0), np.argmax(scores), np.mean(scores == scores.max()))
+
+
+@near("single-column")
+def fractions_that_are_rounded():
+    x, y = np.random.default_rng(0).random((16, 4)), np.arange(16) % 2
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    pred = model.predict(x, verbose=0)[:, 0]
+    pred = np.round(pred)
+    classes = (model.predict(x, verbose=0) > 0.5).astype(int)[:, 0]
+    print(np.mean(pred == y), np.mean(classes == y))
+
+
+# -- last-layer: what the model and the loss say themselves ----------------------------------------------------------
+
+
+@triggers("last-layer", says="the loss is 0 whatever the model says", pastes=True)
+def one_column_for_a_categorical_loss():
+    model = keras.Sequential()
+    model.add(keras.layers.Dense(1, activation="sigmoid"))
+    model.compile("sgd", loss=keras.losses.CategoricalCrossentropy())
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+
+
+@triggers("last-layer", says='"binary_crossentropy"', pastes=True)
+def one_column_and_the_name_of_a_loss():
+    inputs = keras.Input((2,))
+    outputs = keras.layers.Activation("sigmoid")(keras.layers.Dense(1)(inputs))
+    model = keras.Model(inputs, outputs)
+    model.compile("sgd", "categorical_crossentropy")
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+
+
+@triggers("last-layer", says="SparseCategoricalCrossentropy(from_logits=True)", pastes=True)
+def a_loss_object_for_a_layer_without_softmax():
+    def build(classes):
+        return keras.Sequential([keras.layers.Dense(4), keras.layers.Dense(classes)])
+
+    model = build(3)
+    loss = tf.keras.losses.SparseCategoricalCrossentropy()
+    model.compile("sgd", loss)
+    model.fit(np.ones((8, 2)), np.zeros(8), verbose=0)
+
+
+@triggers("last-layer", says="without sigmoid these are any numbers", pastes=True)
+def a_binary_loss_object():
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", keras.losses.BinaryCrossentropy())
+    model.fit(np.ones((8, 2)), np.zeros(8), verbose=0)
+
+
+@near("last-layer")
+def a_softmax_behind_the_last_dense():
+    model = keras.Sequential([keras.layers.Dense(3), keras.layers.Softmax()])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy())
+    model.fit(np.ones((8, 2)), np.zeros(8), verbose=0)
+
+
+@near("last-layer")
+def logits_and_a_layer_that_sets_the_dtype():
+    model = keras.Sequential([keras.layers.Dense(3), keras.layers.Activation("linear", dtype="float32")])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(np.ones((8, 2)), np.zeros(8), verbose=0)
+
+
+@near("last-layer")
+def an_activation_before_a_linear_one():
+    inputs = keras.Input((2,))
+    outputs = keras.layers.Activation("linear")(keras.layers.Dense(1, activation="sigmoid")(inputs))
+    model = keras.Model(inputs, outputs)
+    model.compile("sgd", keras.losses.BinaryCrossentropy())
+    model.fit(np.ones((8, 2)), np.zeros(8), verbose=0)
+
+
+@near("last-layer")
+def a_warning_of_keras_that_takes_the_logits_itself():
+    model = keras.Sequential([keras.layers.Dense(3, activation="softmax")])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(np.ones((8, 2)), np.zeros(8), verbose=0)
