@@ -358,3 +358,88 @@ def a_list_of_one_that_is_a_batch_of_one():
     data = data.map(lambda i: (tf.numpy_function(lambda k: np.full((4, 5), k, np.float32), [i], [tf.float32]), i))
     for image, _ in data:
         assert image.shape == (1, 4, 5)
+
+
+# -- appended-gradients -----------------------------------------------------------------------------------------------
+
+
+@triggers("appended-gradients", severity="error", says="those that line", pastes=True)
+def zeros_that_stay_in_front():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.1)
+    total = [tf.zeros_like(v) for v in model.trainable_variables]
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+        grads = tape.gradient(loss, model.trainable_variables)
+        total += grads
+    optimizer.apply_gradients(zip(total, model.trainable_variables))
+
+
+@triggers("appended-gradients", says="zip(total, grads)] if total else grads", pastes=True)
+def an_empty_list():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.1)
+    total = []
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+        grads = tape.gradient(loss, model.trainable_variables)
+        total += grads
+    optimizer.apply_gradients(zip(total, model.trainable_variables))
+
+
+@triggers("appended-gradients", says="those of the first step", pastes=True)
+def a_sum_of_two_lists_in_a_traced_function():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def train(x):
+        total = None
+        for _ in range(3):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(model(x) ** 2)
+            grads = tape.gradient(loss, model.trainable_weights)
+            total = grads if total is None else total + grads
+        optimizer.apply_gradients(zip(total, model.trainable_weights))
+
+    train(tf.ones([4, 2]))
+
+
+@near("appended-gradients")
+def a_list_of_all_gradients():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.1)
+    every = []
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+        grads = tape.gradient(loss, model.trainable_variables)
+        every += grads
+        optimizer.apply_gradients(zip(grads, model.trainable_variables))
+    assert len(every) == 6
+
+
+@near("appended-gradients")
+def one_variable():
+    w, total = tf.Variable(1.0), tf.constant(0.0)
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = w * w
+        grad = tape.gradient(loss, w)
+        total += grad
+    keras.optimizers.SGD(0.1).apply_gradients([(total, w)])
+
+
+@near("appended-gradients")
+def sums_of_each_variable():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.1)
+    total = [tf.zeros_like(v) for v in model.trainable_variables]
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+        grads = tape.gradient(loss, model.trainable_variables)
+        total = [one + other for one, other in zip(total, grads)]
+    optimizer.apply_gradients(zip(total, model.trainable_variables))

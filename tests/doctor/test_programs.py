@@ -32,6 +32,7 @@ from tests.doctor import programs_passes as programs_passes
 from tests.doctor import programs_pipelines as programs_pipelines
 from tests.doctor import programs_predictions as programs_predictions
 from tests.doctor import programs_sessions as programs_sessions
+from tests.doctor import programs_shuffles as programs_shuffles
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_threads as programs_threads

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import paired_flows, pastes
+from pyfunc_debug.doctor import apart_arrays, paired_flows, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.zips import CLASS, are_labels, listed_arguments, way, zips
 from pyfunc_debug.records import Finding
@@ -27,6 +27,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     must be labels: a class an element, where both sides are shuffled, or what the program calls so.
     """
     yield from paired_flows.check(facts, NAMES[0])
+    yield from apart_arrays.check(facts, NAMES[0])
     told: set[int] = set()
     for loop in facts.meta.get("inputs") or []:
         if loop["site"] is None:
