@@ -18,6 +18,7 @@ from tests.doctor import programs
 from tests.doctor import programs_asked_tables as programs_asked_tables
 from tests.doctor import programs_called_by_keras as programs_called_by_keras
 from tests.doctor import programs_compiled as programs_compiled
+from tests.doctor import programs_copies as programs_copies
 from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_eager_training as programs_eager_training
 from tests.doctor import programs_files_and_weights as programs_files_and_weights
