@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.body_inputs import as_given, returned
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Finding, Node
@@ -25,19 +26,19 @@ def check(facts: Facts) -> Iterator[Finding]:
     for group in facts.lines:
         node = group[0]
         function = facts.function(node)
-        if node.kind != "numpy_function" or function is None or not any(facts.calls(one.id).count for one in group):
+        of_python = node.kind in ("numpy_function", "py_function")
+        if not of_python or function is None or not facts.calls_of(group).count:
             continue
-        for term, name, number, kind in _terms(facts, node.file, function):
+        for term, array, name, number, kind in _terms(facts, node.file, function):
             if (proof := _proof(facts, group, name, term, number, kind)) is not None:
-                yield _finding(facts, group, term, name, number, proof)
+                yield _finding(facts, group, term, array, number, proof)
                 break
 
 
-def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tuple[ast.BinOp, str, int, str]]:
+def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tuple[ast.BinOp, ast.expr, str, int, str]]:
     """Sums, differences and products of a parameter, as the body got it, and a whole number."""
     own = pastes.source(facts, file)
     every = list(code.own_nodes(function))
-    stores = [one for one in every if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
     for one in every:
         if not isinstance(one, ast.BinOp) or type(one.op) not in _SIGNS:
             continue
@@ -49,10 +50,9 @@ def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tup
         sides = [(one.left, one.right), (one.right, one.left)][: 1 if isinstance(one.op, ast.Sub) else 2]
         for array, other in sides:
             number = _number(other)
-            if not isinstance(array, ast.Name) or array.id not in code.parameters(function) or number is None:
-                continue
-            if all(part.id != array.id or part.lineno >= one.lineno for part in stores):
-                yield one, array.id, *number
+            name = as_given(function, array) if number is not None else ""
+            if number is not None and name:
+                yield one, array, name, *number
 
 
 def _always(own: Source, term: ast.BinOp, function: Definition) -> bool:
@@ -107,14 +107,24 @@ def _proof(
 
 
 def _finding(
-    facts: Facts, group: list[Node], term: ast.BinOp, name: str, number: int, proof: tuple[int, str, float, float]
+    facts: Facts, group: list[Node], term: ast.BinOp, array: ast.expr, number: int, proof: tuple[int, str, float, float]
 ) -> Finding:
     node, (call, dtype, value, became) = group[0], proof
     bottom, top = _ENDS[dtype]
     sign = _SIGNS[type(term.op)]
-    np = pastes.module(facts, node.file, "numpy") or "np"
-    wide = f"{name}.astype({np}.int64) {sign} {number}"
-    new = f"{np}.clip({wide}, {bottom}, {top}).astype({np}.{dtype})"
+    np, tf = pastes.module(facts, node.file, "numpy") or "np", pastes.module(facts, node.file, "tensorflow") or "tf"
+    name = pastes.source(facts, node.file).atom(array)
+    if node.kind == "py_function" and _is_tensor(facts.function(node), array):
+        wider = f"{tf}.cast({name}, {tf}.float32) {sign} {number}"
+        held = f"{tf}.clip_by_value({tf}.cast({name}, {tf}.int32) {sign} {number}, {bottom}, {top})"
+        new = f"{tf}.cast({held}, {tf}.{dtype})"
+    else:
+        wider = f"{name}.astype({np}.float32) {sign} {number}"
+        new = f"{np}.clip({name}.astype({np}.int64) {sign} {number}, {bottom}, {top}).astype({np}.{dtype})"
+    if _becomes_fractions(facts, group):
+        new, other = wider, f"with the bounds of {dtype}: {new}"
+    else:
+        other = f"without the bounds: {wider}, and Tout to match"
     fix = pastes.written(pastes.replaced(facts, node.file, {term: new})) or new
     return Finding(
         NAMES[0], "error", node.id, (call,),
@@ -122,5 +132,21 @@ def _finding(
         f"around. In call #{call} {value:.0f} became {became:.0f}",
         fix, node.file, term.lineno, several(one.id for one in group),
         (f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",
-         f"without the bounds: {name}.astype({np}.float32) {sign} {number}, and Tout to match"),
+         other),
     )  # fmt: skip
+
+
+def _becomes_fractions(facts: Facts, group: list[Node]) -> bool:
+    """Whether a body returns fractions, and nothing in it asks for an image of whole numbers between."""
+    out, body = returned(facts, group), "\n".join(text for _, text in facts.body(group[0]))
+    return bool(out) and "float" in out[0].dtype and not any(word in body for word in ("cv2", "Image", "uint8"))
+
+
+def _is_tensor(function: Definition | None, array: ast.expr) -> bool:
+    """Whether an expression is what TensorFlow gave an eager body, and no array that was made of it."""
+    names = {one.id for one in ast.walk(array) if isinstance(one, ast.Name)}
+    changed = function is not None and any(
+        isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id in names and one.lineno < array.lineno
+        for one in code.own_nodes(function)
+    )
+    return not changed and isinstance(array, ast.Name)
