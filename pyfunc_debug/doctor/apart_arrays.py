@@ -51,9 +51,10 @@ def check(facts: Facts, rule: str) -> Iterator[Finding]:
         own = pastes.source(facts, file)
         if not any("shuffle" in line or "permutation" in line or "sample(" in line for line in own.code):
             continue
+        np = pastes.module(facts, file, "numpy") or "np"
         functions = pastes.walk(own.tree, ast.FunctionDef)
         for nodes in ([*code.own_nodes(own.tree)], *([*code.own_nodes(one)] for one in functions)):
-            shuffles = [one for node in nodes if (one := _shuffle(facts, file, node)) is not None]
+            shuffles = [one for node in nodes if (one := _shuffle(own, np, node)) is not None]
             for call in (one for one in nodes if isinstance(one, ast.Call)) if shuffles else ():
                 pair = _pair(call)
                 if len(pair) == 2 and (found := _finding(facts, file, own, nodes, shuffles, pair, call, rule)):
@@ -61,17 +62,17 @@ def check(facts: Facts, rule: str) -> Iterator[Finding]:
                     break
 
 
-def _shuffle(facts: Facts, file: str, node: ast.AST) -> _Shuffle | None:
+def _shuffle(own: Source, np: str, node: ast.AST) -> _Shuffle | None:
     """What a statement shuffles."""
     if not isinstance(node, (ast.Assign, ast.Expr)) or not isinstance(node.value, (ast.Call, ast.Subscript)):
         return None
-    np, value = pastes.module(facts, file, "numpy") or "np", node.value
+    value = node.value
     if isinstance(node, ast.Assign):
         return _assigned(np, node, value)
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or value.func.attr != "shuffle":
         return None
     draws = dotted(value.func.value)
-    known = draws in (f"{np}.random", "random") or _is_generator(facts, file, draws)
+    known = draws in (f"{np}.random", "random") or _is_generator(own, draws)
     plain = len(value.args) == 1 and not value.keywords and isinstance(value.args[0], ast.Name)
     return _Shuffle(node, ast.unparse(value.args[0]), draws) if known and plain else None
 
@@ -96,9 +97,9 @@ def _assigned(np: str, node: ast.Assign, value: ast.expr) -> _Shuffle | None:
     return None
 
 
-def _is_generator(facts: Facts, file: str, name: str) -> bool:
+def _is_generator(own: Source, name: str) -> bool:
     """Whether a name is a generator of random numbers that the file makes once."""
-    made = pastes.assigned(facts.tree(file), name)
+    made = pastes.assigned(own.tree, name)
     calls = [pastes.last_name(one.func) for one in made if isinstance(one, ast.Call)]
     return len(made) == 1 and calls in (["default_rng"], ["RandomState"])
 

@@ -234,3 +234,40 @@ def all_distances():
         return np.abs(one - other).astype("float32")
 
     tf.numpy_function(distances, [tf.random.normal([8]), tf.random.normal([8, 1])], tf.float32)
+
+
+# -- wrap-around: eager bodies, and fractions --------------------------------------------------------------------------
+
+
+@triggers("wrap-around", says="np.clip(image.astype(np.int64) + 70, 0, 255)", pastes=True)
+def bytes_of_an_eager_body():
+    def brighten(image):
+        image = image.numpy()
+        return image + 70
+
+    list(mapped_eager(brighten, np.array([[10, 120, 250], [0, 100, 200]], np.uint8), tf.uint8))
+
+
+@triggers("wrap-around", says="tf.clip_by_value(tf.cast(image, tf.int32) + 70, 0, 255)", pastes=True)
+def a_tensor_of_bytes():
+    def brighten(image):
+        return image + 70
+
+    list(mapped_eager(brighten, np.array([[10, 120, 250], [0, 100, 200]], np.uint8), tf.uint8))
+
+
+@triggers("wrap-around", says="return (image.astype(np.float32) - 128)", pastes=True)
+def bytes_around_zero():
+    def center(image):
+        return (image - 128).astype(np.float32) / 128
+
+    list(mapped(center, np.array([[10, 120, 250], [0, 100, 200]], np.uint8)))
+
+
+@near("wrap-around")
+def a_tensor_that_is_cast_first():
+    def brighten(image):
+        image = tf.cast(image, tf.float32)
+        return image + 70
+
+    list(mapped_eager(brighten, np.array([[10, 120, 250], [0, 100, 200]], np.uint8)))

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.doctor.programs import mapped_eager, near, triggers
+from tests.doctor.programs import near, triggers
 
 
 def mapped(body, data, Tout=tf.float32, **options):  # noqa: N803
@@ -1147,40 +1147,6 @@ def labels_from_one_on():
         return labels
 
     list(mapped(from_zero, np.array([[1, 2], [0, 3]], np.uint8), tf.uint8))
-
-
-@triggers("wrap-around", says="np.clip(image.astype(np.int64) + 70, 0, 255)", pastes=True)
-def bytes_of_an_eager_body():
-    def brighten(image):
-        image = image.numpy()
-        return image + 70
-
-    list(mapped_eager(brighten, pixels(), tf.uint8))
-
-
-@triggers("wrap-around", says="tf.clip_by_value(tf.cast(image, tf.int32) + 70, 0, 255)", pastes=True)
-def a_tensor_of_bytes():
-    def brighten(image):
-        return image + 70
-
-    list(mapped_eager(brighten, pixels(), tf.uint8))
-
-
-@triggers("wrap-around", says="return (image.astype(np.float32) - 128)", pastes=True)
-def bytes_around_zero():
-    def center(image):
-        return (image - 128).astype(np.float32) / 128
-
-    list(mapped(center, pixels()))
-
-
-@near("wrap-around")
-def a_tensor_that_is_cast_first():
-    def brighten(image):
-        image = tf.cast(image, tf.float32)
-        return image + 70
-
-    list(mapped_eager(brighten, pixels()))
 
 
 @near("wrap-around")
