@@ -439,6 +439,12 @@ def keras_layers(model: Any) -> Any:
     return vars(model).get("_layers")
 
 
+def keras_outputs(model: Any) -> Any:
+    """What a model of layers gives, a list of Keras tensors; None where it has none (yet)."""
+    state = vars(model)
+    return state.get("_outputs") or getattr(state.get("_functional"), "_outputs", None)
+
+
 def optimized(optimizer: Any) -> list[Any]:
     """The variables that an optimizer of Keras 3 was made for; none where that is not known."""
     return list(getattr(optimizer, "_trainable_variables", None) or ())

@@ -45,6 +45,13 @@ def unnamed(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanatio
         name, edit = listed
         cause = f"`{code}` ran once, {when(situation)}: the tensors in {name} have no value there. {runs(situation)}"
         return Explanation(RULE, spot.file, spot.line, cause, edit)
+    if "KerasTensor" in situation.message:
+        cause = (
+            f"`{code}` meets a Keras tensor. It describes what a model will compute: only layers and keras.ops take "
+            "it, and it has no value before the model is given data."
+        )
+        advice = "keras.Model(model.inputs, tensor).predict(data) has its value."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice, "likely")
     cause = f"`{code}` ran once, {when(situation)}, with a symbolic tensor, which had no value yet. {runs(situation)}"
     if spot.function is None:  # a module's line is not traced: what it calls is, and is nobody's in this program
         cause = f"`{code}` has TensorFlow trace code of a library, which asks a tensor without a value for it. "

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.pastes.each_time import each_time
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_keras, is_symbolic
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, held, is_keras, is_symbolic
 
 RULE = "leaked-tensor"
 _SAID = re.compile(
@@ -61,7 +61,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _is_built(name: str, spot: Spot) -> bool:
     """Whether what a name holds is of graphs that are finished: nothing of them is being traced."""
-    value = _read(ast.parse(name, mode="eval").body, spot)
+    value = held(ast.parse(name, mode="eval").body, spot)
     parts: list[Any] = [value]
     if isinstance(value, (dict, list, tuple)):
         parts = list(value.values() if isinstance(value, dict) else value)
@@ -131,12 +131,12 @@ def holder(statement: ast.stmt, spot: Spot) -> str | None:
     single = None
     for one in ast.walk(statement):
         if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant):
-            owner = _read(one.value, spot)
+            owner = held(one.value, spot)
             if isinstance(owner, dict) and _is_kept(owner.get(one.slice.value)) and dotted(one.value):
                 return dotted(one.value)
         if not isinstance(one, (ast.Name, ast.Attribute)) or not isinstance(one.ctx, ast.Load) or not dotted(one):
             continue
-        value = _read(one, spot)
+        value = held(one, spot)
         if _is_kept(value):
             single = single or dotted(one)
         if isinstance(value, dict):
@@ -150,20 +150,6 @@ def _is_kept(value: object) -> bool:
     """Whether it is of a function's graph: not a Keras input, and not of the one graph that a v1 program builds."""
     graph = getattr(value, "graph", None) if is_symbolic(value) and not is_keras(value) else None
     return type(graph).__name__.endswith("FuncGraph")
-
-
-def _read(node: ast.expr, spot: Spot) -> object:
-    """The value of `a.b.c`, read from the objects' own variables: runs nothing."""
-    if isinstance(node, ast.Name):
-        return spot.value(node.id)
-    if not isinstance(node, ast.Attribute):
-        return None
-    owner = _read(node.value, spot)
-    try:
-        held = vars(owner)
-    except TypeError:
-        return None
-    return held.get(node.attr, held.get(f"_{node.attr}"))  # as a callback's `model` is a property
 
 
 def kept_at(source: Source, name: str) -> tuple[ast.expr | ast.stmt, ast.FunctionDef] | None:

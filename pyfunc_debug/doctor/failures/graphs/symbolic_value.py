@@ -55,7 +55,7 @@ _VALUE = re.compile(
     r"|A KerasTensor cannot be used as input to a TensorFlow function"
     r"|Expected any non-tensor type, but got a tensor instead"
     r"|(?:not|got|found) '?<tf\.Tensor '"
-    r"|(?:of type|got|found|not) <class '[\w.]*(?:SymbolicTensor|KerasTensor)'>"
+    r"|(?:of type|unsupported type|got|found|not) <class '[\w.]*(?:SymbolicTensor|KerasTensor)'>"
     r"|(?:float|int)\(\) argument must be .*(?:SymbolicTensor|KerasTensor|'Tensor')"
     r"|Expected type in .* but got .*SymbolicTensor"
     r"|Cannot (?:cast|convert) (?:a )?symbolic"

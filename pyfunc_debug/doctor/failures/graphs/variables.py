@@ -7,7 +7,7 @@ import re
 import textwrap
 
 from pyfunc_debug.doctor.code import local_names
-from pyfunc_debug.doctor.failures.graphs import late_variables
+from pyfunc_debug.doctor.failures.graphs import late_variables, made_in_function
 from pyfunc_debug.doctor.failures.models import layers_in_call
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
@@ -46,6 +46,9 @@ def explain(situation: Situation) -> Explanation | None:
         return layers_in_call.explain(situation)
     if _NOT_LIFTED[1] in situation.message:
         return _place(spot, function, statement) or layers_in_call.explain(situation)
+    inline = made_in_function.explain(spot, function, statement)
+    if inline is not None:
+        return inline
     own = layers_in_call.of_function(spot, function) if isinstance(function, ast.FunctionDef) else None
     late = own or layers_in_call.explain(situation) or late_variables.explain(situation)
     if late is not None:
@@ -211,6 +214,8 @@ def _restarted(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, sta
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     call = statement.value if isinstance(statement, ast.Assign) else None
     name = dotted(target) if target is not None else ""
+    if name and isinstance(call, ast.Call) and made_in_function.kind_of(call.func, spot) == "metric":
+        return f"{name}.reset_state()"
     if not name or not isinstance(call, ast.Call) or not dotted(call.func).endswith("Variable"):
         return ""
     holders = [one for one in spot.source.around(function) if isinstance(one, ast.ClassDef)] if "." in name else []

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from pyfunc_debug.doctor.failures.gradients.left_behind import is_outside
-from pyfunc_debug.doctor.failures.models.keras_chains import makes_layers
+from pyfunc_debug.doctor.failures.models.keras_chains import in_dtype, makes_layers
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
@@ -16,6 +16,7 @@ from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameter
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     calls,
+    dtype_of,
     is_keras,
     is_symbolic,
     keras_name,
@@ -155,7 +156,8 @@ def whole_call(situation: Situation, keras: str) -> Edit | None:
             python = any(py_call(inner.source, line) for line in range(function.lineno, (function.end_lineno or 0) + 1))
             if python:
                 text = f"lambda {name}: {alias(outer, 'tensorflow')}.ensure_shape({text}({name}), {name}.shape)"
-            return wrapping.replace_expression(outer, one, f"{keras}.layers.Lambda({text})({name})")
+            dtype = in_dtype([dtype_of(outer.value(name))])
+            return wrapping.replace_expression(outer, one, f"{keras}.layers.Lambda({text}{dtype})({name})")
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.nodes import argument
@@ -39,6 +39,12 @@ _SAME = {
 def lists_inputs(value: object) -> bool:
     """Whether it is a list of tensors that only describe what a model will be given."""
     return isinstance(value, (list, tuple)) and bool(value) and all(map(is_keras, value))
+
+
+def in_dtype(kinds: Iterable[str]) -> str:
+    """`, dtype="float64"` for a layer of such tensors: Keras casts what it gives a layer to float32, if not told so."""
+    found = set(kinds)
+    return f', dtype="{found.pop()}"' if len(found) == 1 and found <= {"float64", "float16", "bfloat16"} else ""
 
 
 def makes_layers(function: ast.AST, spot: Spot) -> bool:
@@ -203,12 +209,13 @@ class _Chain:
             return None
         kept = [one for one in names(inside) if one in self._changing and one not in given]
         defaults = "".join(f", {one}={one}" for one in kept)
+        dtype = in_dtype(self._dtypes.get(one, "") for one in given)
         if len(given) == 1:
             ((name, text_of),) = given.items()
-            return f"{self._keras}.layers.Lambda(lambda {name}{defaults}: {text})({text_of})"
+            return f"{self._keras}.layers.Lambda(lambda {name}{defaults}: {text}{dtype})({text_of})"
         listed = ", ".join(given)
         return (
-            f"{self._keras}.layers.Lambda(lambda both{defaults}: (lambda {listed}: {text})(*both))"
+            f"{self._keras}.layers.Lambda(lambda both{defaults}: (lambda {listed}: {text})(*both){dtype})"
             f"([{', '.join(given.values())}])"
         )
 

@@ -118,7 +118,7 @@ def keras_input(
         zeros = "" if size else _of_zeros(piece, spot, inputs)
         if zeros:
             above = f"{indent_of(spot.source.lines[statement.lineno - 1])}size = {zeros}  # of zeros"
-            new = _in_lambda(keras, inputs, f"{tf}.ensure_shape({text}, size)").join(brackets)
+            new = _in_lambda(spot, keras, inputs, f"{tf}.ensure_shape({text}, size)").join(brackets)
             first, last = statement.lineno, statement.end_lineno or statement.lineno
             lines = (above, *spot.source.spliced({piece: new}, first, last))
             return explained(situation, spot, statement, parts, Edit(spot.file, first, last, lines), False)
@@ -127,7 +127,7 @@ def keras_input(
             return explained(situation, spot, statement, parts, None, advice=advice)
         text, sure = f"{tf}.ensure_shape({text}, {size})", False
         if listed:
-            edit = wrapping.replace_expression(spot, piece, f"[{_in_lambda(keras, inputs, text)}]")
+            edit = wrapping.replace_expression(spot, piece, f"[{_in_lambda(spot, keras, inputs, text)}]")
             return explained(situation, spot, statement, parts, edit, sure)
         if said is not None and len(inputs) == 1 and "." not in inputs[0]:
             new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
@@ -147,7 +147,7 @@ def keras_input(
         layers = any(_layer(one, spot) or takes_tensors(one, spot) for one in calls(piece))
         in_ops = as_ops(piece, spot) if all(one.isidentifier() for one in inputs) and not layers else None
         if in_ops is not None:  # with its gradient
-            new = _in_lambda(keras, inputs, in_ops)
+            new = _in_lambda(spot, keras, inputs, in_ops)
             return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
         if not of_numpy:
             advice = f"{dotted(piece.func)} takes arrays, which a model has only as it runs: write it with {keras}.ops."
@@ -172,7 +172,7 @@ def keras_input(
         if kind and not kind.startswith(("float", "string")) and "y_function(" not in text:
             cast = f"{alias(spot, 'tensorflow')}.cast({name}, {alias(spot, 'tensorflow')}.{kind})"
             text = re.sub(rf"(?<![\w.\"']){name}\b(?!\s*=[^=])", cast, text)
-    new = _in_lambda(keras, inputs, text)
+    new = _in_lambda(spot, keras, inputs, text)
     found = explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
     return _untrained(found, spot, piece)
 
@@ -282,12 +282,13 @@ def _passed_on(spot: Spot, statement: ast.stmt, call: ast.Call, inputs: list[str
     return Edit(spot.file, statement.lineno, last, lines)
 
 
-def _in_lambda(keras: str, inputs: list[str], text: str) -> str:
-    """An expression of tensors as a Lambda layer."""
+def _in_lambda(spot: Spot, keras: str, inputs: list[str], text: str) -> str:
+    """An expression of tensors as a Lambda layer, in their dtype: Keras casts what it gives a layer to float32."""
+    dtype = keras_chains.in_dtype(dtype_of(spot.value(one)) for one in inputs)
     if len(inputs) == 1:
-        return f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
+        return f"{keras}.layers.Lambda(lambda {inputs[0]}: {text}{dtype})({inputs[0]})"
     listed = ", ".join(inputs)
-    return f"{keras}.layers.Lambda(lambda both: (lambda {listed}: {text})(*both))([{listed}])"
+    return f"{keras}.layers.Lambda(lambda both: (lambda {listed}: {text})(*both){dtype})([{listed}])"
 
 
 def _said_shape(spot: Spot, statement: ast.stmt) -> tuple[ast.stmt, ast.expr] | None:

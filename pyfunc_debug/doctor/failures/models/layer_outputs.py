@@ -10,9 +10,11 @@ from pyfunc_debug.doctor.failures.pastes.traced_text import RULE
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras, keras_name, lookup, root_is
+from pyfunc_debug.doctor.failures.reading.symbols import calls, held, is_keras, keras_name, of_keras, root_is
+from pyfunc_debug.interception.names.private import keras_layers, keras_outputs
 
 _ASKS = ("array", "asarray", "eval", "get_value", "convert_to_numpy", "float", "int")
+_METHODS = ("numpy", "eval")
 _OUTPUTS = ("output", "outputs")
 
 
@@ -40,13 +42,21 @@ def explain(situation: Situation) -> Explanation | None:
         first = "inputs" if "inputs" not in spot.variables else dotted(tensor) or "x"
         advice = f"keras.Model({first}, {what}).predict(data) has it, once the model is built."
         return Explanation(RULE, spot.file, spot.line, cause, None, advice)
-    inner = f"{keras}.Model({model}.inputs, {made})"
+    inner = model if _is_whole(model, made, spot) else f"{keras}.Model({model}.inputs, {made})"
     data = _data(spot)
     if not data:
         return Explanation(RULE, spot.file, spot.line, cause, None, f"{inner}.predict(data) has it.")
     new = f"{inner}.predict({data}, verbose=0)"
     piece = asked[0] if whole is not None else tensor
     return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, piece, new))
+
+
+def _is_whole(model: str, tensor: str, spot: Spot) -> bool:
+    """Whether a tensor is the one output of a model: the model itself predicts it."""
+    value = held(ast.parse(model, mode="eval").body, spot)
+    outputs = keras_outputs(value) if value is not None and of_keras(type(value), "Model") else None
+    own = tensor in (f"{model}.output", f"{model}.outputs[0]", f"{model}.outputs[-1]")
+    return own and isinstance(outputs, list) and len(outputs) == 1
 
 
 def _computed(call: ast.Call, spot: Spot) -> bool:
@@ -57,7 +67,7 @@ def _computed(call: ast.Call, spot: Spot) -> bool:
 
 def _of(call: ast.Call, spot: Spot) -> ast.expr | None:
     """The Keras tensor that a call asks for its value."""
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and not call.args:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS:
         return call.func.value if _is_tensor(call.func.value, spot) else None
     name = dotted(call.func).rpartition(".")[2]
     own = not isinstance(call.func, ast.Attribute) or any(
@@ -68,26 +78,36 @@ def _of(call: ast.Call, spot: Spot) -> ast.expr | None:
 
 
 def _is_tensor(node: ast.expr, spot: Spot) -> bool:
-    return is_keras(lookup(node, spot)) or (isinstance(node, ast.Attribute) and node.attr in _OUTPUTS)
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return is_keras(held(node, spot)) or (isinstance(node, ast.Attribute) and node.attr in _OUTPUTS)
 
 
 def _model(tensor: ast.expr, spot: Spot) -> tuple[str, str]:
-    """The text of the model whose layer's output it is, and of the output."""
+    """The text of the model whose output, or whose layer's output, it is, and of the output."""
     if isinstance(tensor, ast.Name):
         own = assignments(spot.function) if spot.function is not None else {}
         made = own.get(tensor.id) or assignments(spot.source.tree).get(tensor.id)
-        if not isinstance(made, ast.Attribute):
+        if not isinstance(made, (ast.Attribute, ast.Subscript)):
             return "", ""
-        return _model(made, spot)[0], tensor.id
-    node: ast.expr = tensor
+        model, written = _model(made, spot)
+        return model, written if model and _is_whole(model, written, spot) else tensor.id
+    node = tensor.value if isinstance(tensor, ast.Subscript) else tensor
     if not isinstance(node, ast.Attribute) or node.attr not in _OUTPUTS:
         return "", ""
     node = node.value
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_layer":
-        node = node.func.value
-    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "layers":
-        node = node.value.value
-    return dotted(node), spot.source.text(tensor)
+        return dotted(node.func.value), spot.source.text(tensor)
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "layers":
+        return dotted(node.value.value), spot.source.text(tensor)
+    value = held(node, spot)
+    if value is None or of_keras(type(value), "Model"):
+        return dotted(node), spot.source.text(tensor)
+    models = [
+        name for name, one in {**spot.module, **spot.variables}.items()
+        if of_keras(type(one), "Model") and any(value is layer for layer in keras_layers(one) or ())
+    ]  # fmt: skip
+    return (models[0], spot.source.text(tensor)) if len(models) == 1 else ("", "")
 
 
 def _data(spot: Spot) -> str:

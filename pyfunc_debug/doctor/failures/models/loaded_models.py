@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
 from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name
+from pyfunc_debug.program.frames import is_installed
 
 RULE = "saved-classes"
 _LOST = re.compile(r"Could not locate (class|function) '(\w+)'|Unknown (?:layer|loss|metric|object):? '?(\w+)'?")
@@ -39,6 +42,9 @@ def explain(situation: Situation) -> Explanation | None:
         )
         return _with(spot, call, "safe_mode=False", cause, "Load it with safe_mode=False.")
     name, kind = lost[2] or lost[3], lost[1] or "class"
+    library = _of_library(situation, spot, name) if kind == "function" else None
+    if library is not None:
+        return _of_function(spot, call, name, library)
     if name not in spot.variables and name not in spot.module:
         return None
     also = [one for one in own_classes(spot) if one != name] if kind == "class" else []
@@ -48,6 +54,70 @@ def explain(situation: Situation) -> Explanation | None:
         "load, or registered (@keras.utils.register_keras_serializable()) before the model is saved."
     )
     return _with(spot, call, f"custom_objects={{{given}}}", cause, f"Load it with custom_objects={{{given}}}.")
+
+
+def _of_library(situation: Situation, spot: Spot, name: str) -> str | None:
+    """How a function of a package is written that was given to Keras: `tf.math.real`, for a file that says `real`.
+
+    Args:
+      situation: The failure.
+      spot: The frame that loads.
+      name: What the file says.
+
+    Returns:
+      The text, where the frame that loads knows it and it stands for one object; None of a function of the user's.
+    """
+    found: dict[str, Any] = {}
+    for _, source in situation.sources():
+        for call in calls(source.tree):
+            for given in (*call.args, *(one.value for one in call.keywords)):
+                value = _read(given, spot) if isinstance(given, (ast.Name, ast.Attribute)) else None
+                if callable(value) and getattr(value, "__name__", "") == name and _is_installed(value):
+                    found[dotted(given)] = value
+    return next(iter(found)) if len({id(one) for one in found.values()}) == 1 else None
+
+
+def _read(node: ast.expr, spot: Spot) -> Any:
+    """What `tf.math.real` stands for, where it begins at a package; else the value of a name."""
+    parts = dotted(node).split(".")
+    value = spot.value(parts[0])
+    of_package = type(value).__name__ == "module" or type(value).__name__.endswith("Loader")
+    if len(parts) > 1 and not of_package:
+        return None
+    for part in parts[1:]:
+        value = getattr(value, part, None)
+    return value
+
+
+def _is_installed(function: Any) -> bool:
+    """Whether a function is a package's, and not the user's."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code is None or is_installed(code.co_filename)
+
+
+def _of_function(spot: Spot, call: ast.Call, name: str, written: str) -> Explanation:
+    """`custom_objects={"real": tf.math.real}`, also where the call has it under other names."""
+    cause = (
+        f"Keras wrote {written} into the file as `{name}`, without its package, and looks for a function of this name "
+        "in custom_objects."
+    )
+    entry = f'"{name}": {written}'
+    given = next((one.value for one in call.keywords if one.arg == "custom_objects"), None)
+    if given is None:
+        return _with(spot, call, f"custom_objects={{{entry}}}", cause, f"Load it with custom_objects={{{entry}}}.")
+    if isinstance(given, ast.Dict):
+        text = spot.source.text
+        kept = [
+            f"{text(key)}: {text(value)}" if key is not None else f"**{text(value)}"
+            for key, value in zip(given.keys, given.values)
+            if dotted(value) != written
+        ]
+        new = f"{{{', '.join([*kept, entry])}}}"
+    else:
+        new = f"{{**{spot.source.text(given)}, {entry}}}"
+    cause += " It has none of that name here."
+    edit = edit_of(spot.file, spot.source.replaced({given: new}))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit)
 
 
 def of_name(situation: Situation) -> Explanation | None:

@@ -126,6 +126,18 @@ def lookup(node: ast.AST, spot: Spot) -> Any:
     return None
 
 
+def held(node: ast.AST, spot: Spot) -> Any:
+    """The same, and of what an object keeps under that name with an underscore, as a callback its `model`."""
+    if not isinstance(node, ast.Attribute):
+        return lookup(node, spot)
+    owner = held(node.value, spot)
+    try:
+        kept = vars(owner)
+    except TypeError:
+        return None
+    return kept.get(node.attr, kept.get(f"_{node.attr}"))
+
+
 def of_keras(kind: type, name: str) -> bool:
     """Whether a class is one of Keras 3 of this name, or derived from it."""
     return any(one.__name__ == name and one.__module__.startswith("keras.") for one in kind.__mro__)
