@@ -145,7 +145,7 @@ def _fix(facts: Facts, node: Node, position: int, static: Shape, shape: Shape | 
     if shape is None:
         return f"{_name(node, position)}.set_shape(None)  # its calls returned different ranks"
     over = _over_batch(facts, node, static, shape)
-    return over or _instead(facts, node, position, shape) or _paste(node, position, shape)
+    return over or _instead(facts, node, position, static, shape) or _paste(node, position, shape)
 
 
 def _over_batch(facts: Facts, node: Node, static: Shape, shape: Shape) -> str:
@@ -166,8 +166,8 @@ def _over_batch(facts: Facts, node: Node, static: Shape, shape: Shape) -> str:
     return pastes.written(pastes.replaced(facts, node.file, {axis: "-1, keepdims=True"}))
 
 
-def _instead(facts: Facts, node: Node, position: int, shape: Shape) -> str:
-    """The line that calls set_shape, with a shape that is checked."""
+def _instead(facts: Facts, node: Node, position: int, static: Shape, shape: Shape) -> str:
+    """The line that calls set_shape: reshaped where only axes of one differ, else with a shape that is checked."""
     name, frame = _name(node, position), facts.site(node.id)
     tree = facts.tree(frame.file) if frame is not None else None
     functions = pastes.around(tree, frame.line, ast.FunctionDef) if frame is not None else []
@@ -178,6 +178,8 @@ def _instead(facts: Facts, node: Node, position: int, shape: Shape) -> str:
     if len(calls) != 1 or frame is None:
         return ""
     new = f"{name} = {_tf(facts, frame.file)}.ensure_shape({name}, {list(shape)})"
+    if static.count(None) <= 1 and [one for one in static if one != 1] == [one for one in shape if one != 1]:
+        new = f"{name} = {_tf(facts, frame.file)}.reshape({name}, {[-1 if one is None else one for one in static]})"
     return pastes.written(pastes.replaced(facts, frame.file, {calls[0]: new}))
 
 

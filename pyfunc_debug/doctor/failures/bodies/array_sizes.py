@@ -127,7 +127,7 @@ def _padded(spot: Spot, statement: ast.stmt) -> Explanation | None:
                 continue
             text = spot.source.text(one.left)
             blanks = indent_of(spot.source.lines[statement.lineno - 1])
-            cause = f"{array.id} has {len(value):,} rows here, more than {text}, {limit:,}: there is nothing to pad. "  # type: ignore[arg-type]
+            cause = f"{array.id} has {len(value):,} rows here, more than {limit:,}: there is nothing to pad. "  # type: ignore[arg-type]
             cause += "Cut to that length, all have the same."
             edit = Edit(
                 spot.file, statement.lineno, statement.lineno - 1, (f"{blanks}{array.id} = {array.id}[:{text}]",)

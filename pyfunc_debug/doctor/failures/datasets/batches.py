@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
@@ -13,7 +14,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import Node, site_spot, tail, us
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, read
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, of_keras
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, lookup, of_keras
 from pyfunc_debug.interception.names.private import dataset_inputs
 
 RULE = "ragged-batch"
@@ -214,11 +215,33 @@ def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Ex
     texts = [written(shape) for shape in whole if shape is not None]
     padded = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
     assert isinstance(call.func, ast.Attribute)
+    owner = call.func.value
+    dataset: Any = lookup(owner, situation.last) if situation.last is not None else None
+    if is_dataset(dataset) and (nested := _nested(dataset.element_spec, iter(texts), len(texts))):
+        padded = nested
+    assert isinstance(call.func, ast.Attribute)
     given = [*map(source.text, call.args), *(f"{one.arg}={source.text(one.value)}" for one in call.keywords)]
     new = f"{source.text(call.func.value)}.padded_batch({', '.join([*given, f'padded_shapes={padded}'])})"
     edited = source.replaced({call: new})
     edit = edit_of(node.site[0], edited)
     return Explanation(RULE, node.site[0], call.func.end_lineno or call.lineno, cause, edit, "", "likely")
+
+
+def _nested(spec: Any, texts: Iterator[str], count: int) -> str:
+    """Shapes in the structure of a dataset's elements, dicts flat in the order of their keys; "" if it differs."""
+    parts: dict[int, str] = {}
+
+    def text(one: Any) -> str:
+        if type(one) is dict:
+            found = {key: text(one[key]) for key in sorted(one)}
+            return "{" + ", ".join(f'"{key}": {found[key]}' for key in one) + "}"
+        if type(one) is tuple:
+            return f"({', '.join(map(text, one))}{',' * (len(one) == 1)})"
+        parts[len(parts)] = next(texts, "")
+        return parts[len(parts) - 1]
+
+    found = text(spec)
+    return found if len(parts) == count and all(parts.values()) and not any(texts) else ""
 
 
 def _batch(situation: Situation, site: tuple[str, int]) -> ast.Call | None:

@@ -1,17 +1,19 @@
-"""Images that tf.image or tf.io refuses: smaller than a crop, or of floats where a file takes bytes."""
+"""Images that tf.image or tf.io refuses: smaller than a crop, without channels, or of floats where bytes belong."""
 
 from __future__ import annotations
 
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of, lookup, shape_of
 
 _SMALL = re.compile(r"Need value\.shape >= size, got \]? ?\[([\d ]+)\] \[([\d ]+)\]")
 _FLOATS = re.compile(r"'image' has DataType (float\w+) not in list of allowed values")
+_FLAT = "must have either 3 or 4 dimensions"
 _ENCODES = ("encode_png", "encode_jpeg")
 
 
@@ -20,6 +22,8 @@ def explain(situation: Situation) -> Explanation | None:
     if (said := _SMALL.search(situation.message)) is not None:
         return _small(situation, said[1].split(), said[2].split())
     spot, statement = situation.last, situation.statement
+    if _FLAT in situation.message and spot is not None and statement is not None and not situation.body:
+        return _flat(situation, spot, statement)
     if (said := _FLOATS.search(situation.message)) is None or spot is None or statement is None:
         return None
     found = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] in _ENCODES and one.args]
@@ -34,6 +38,24 @@ def explain(situation: Situation) -> Explanation | None:
     )
     edit = edit_of(spot.file, spot.source.replaced({given: f"{tf}.image.convert_image_dtype({text}, {tf}.uint8)"}))
     return Explanation("mixed-dtypes", spot.file, found[0].lineno, cause, edit, "", "likely")
+
+
+def _flat(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """`tf.image.resize(mask, ...)` of a mask without an axis for its channels."""
+    spec = element_spec(situation, spot)
+    for call in calls(statement):
+        given = call.args[0] if call.args and ".image." in f".{dotted(call.func)}" else None
+        shape = shape_of(lookup(given, spot)) if isinstance(given, ast.Name) else None
+        if shape is None and isinstance(given, ast.Name) and shape_of(spec) is not None:
+            shape = shape_of(spec)  # the lambda's one argument is the element
+        if given is None or shape is None or len(shape) != 2:
+            continue
+        name = spot.source.text(given)
+        sizes = ", ".join("?" if one is None else str(one) for one in shape)
+        cause = f"{name} has no axis for channels, [{sizes}], and {dotted(call.func)} takes one. None adds it."
+        edit = edit_of(spot.file, spot.source.replaced({given: f"{name}[..., None]"}))
+        return Explanation("structure", spot.file, call.lineno, cause, edit)
+    return None
 
 
 def _small(situation: Situation, has: list[str], wanted: list[str]) -> Explanation | None:
