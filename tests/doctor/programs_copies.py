@@ -82,7 +82,7 @@ def one_weight_that_is_subtracted():
     print(tf.reduce_max(tf.abs(model.layers[0].weights[0] - before)))
 
 
-@triggers("no-copy", says="drawn anew", pastes=True)
+@triggers("no-copy", says="drawn again", pastes=True)
 def a_clone_that_predicts():
     x = np.ones((8, 2))
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])

@@ -170,7 +170,7 @@ def _clone(facts: Facts, file: str, own: Source, nodes: Sequence[ast.AST], made:
         return None
     return Finding(
         NAMES[0], "error", None, (),
-        f"clone_model makes a model with the layers of {model} and with weights of its own, drawn anew: {name} has "
+        f"clone_model makes a model with the layers of {model} and with weights of its own, drawn again: {name} has "
         f"nothing of what line {trained[0].lineno} trained",
         pastes.written(pastes.behind(file, made, f"{name}.set_weights({model}.get_weights())")), file, made.lineno,
         evidence=(f"line {asked[0].lineno}: {facts.line(file, asked[0].lineno)}",), confidence="likely",
