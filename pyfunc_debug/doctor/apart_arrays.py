@@ -10,6 +10,7 @@ from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.zips import are_labels
 from pyfunc_debug.records import Finding
 
 _PAIRS = ("fit", "train_on_batch", "train_test_split", "zip", "from_tensor_slices")
@@ -29,6 +30,11 @@ _NO_ORDER = (
     "integers",
 )
 """Labels that are made so are the same in each order, or drawn."""
+
+
+_NOISE = ("noise", "latent", "fake")
+_NAMELESS = ("zip", "from_tensor_slices")
+"""What pairs anything, also pictures of two kinds that do not belong together."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,8 @@ def _pair(call: ast.Call) -> list[str]:
         named = {one.arg: one.value for one in call.keywords}
         given = [*given, *(named[key] for key in ("x", "y") if key in named)]
     roots = [one.value if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Slice) else one for one in given]
+    if name in _NAMELESS and not any(are_labels([], one) for one in roots):
+        return []
     return [one.id for one in roots if isinstance(one, ast.Name)] if len(roots) == 2 else []
 
 
@@ -163,10 +171,11 @@ def _stays_as_it_was(own: Source, inputs: str, labels: str, line: int) -> bool:
         return False
     value = known[0].value
     apart = not any(isinstance(one, ast.Name) and one.id == inputs for one in ast.walk(value))
+    noise = any(word in inputs.lower() for word in _NOISE)
     called = {pastes.last_name(one.func) for one in pastes.walk(value, ast.Call)}
     read = [one for one in pastes.walk(own.tree, ast.Call) if pastes.last_name(one.func) == "append"]
     filled = any(ast.unparse(one.func) == f"{labels}.append" for one in read)
-    return apart and not filled and not called & set(_NO_ORDER)
+    return apart and not noise and not filled and not called & set(_NO_ORDER)
 
 
 def _together(facts: Facts, file: str, own: Source, first: _Shuffle, last: _Shuffle, pair: list[str]) -> str:

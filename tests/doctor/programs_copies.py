@@ -148,3 +148,25 @@ def weights_that_are_counted():
     weights = model.trainable_weights
     model.fit(np.ones((8, 2)), np.ones(8), verbose=0)
     print(len(weights), [one.name for one in weights], sum(int(np.prod(one.shape)) for one in weights))
+
+
+@near("no-copy")
+def weights_that_are_compared_with_others():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    kernel, wanted = model.layers[0].weights[0], np.ones((2, 1))
+    fitted = model.layers[0].weights[0]
+    model.fit(np.ones((8, 2)), np.ones(8), verbose=0)
+    print(np.abs(fitted.numpy() - wanted).max(), np.allclose(wanted, fitted), kernel.shape)
+
+
+@near("no-copy")
+def weights_that_are_held_near_others():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    optimizer, start = keras.optimizers.SGD(0.1), model.get_weights()
+    variables = model.trainable_variables
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            far = tf.add_n([tf.reduce_sum((one - other) ** 2) for one, other in zip(variables, start)])
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2) + far
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))

@@ -169,6 +169,14 @@ def fractions_that_are_scaled_before():
 
 
 @near("lost-fraction")
+def three_classes_that_become_two():
+    def merge(labels):
+        return labels // 2
+
+    list(mapped(merge, np.random.default_rng(0).integers(0, 3, (4, 8, 8), np.uint8), tf.uint8))
+
+
+@near("lost-fraction")
 def bits_of_bytes():
     def high_bit(img):
         return img // 128

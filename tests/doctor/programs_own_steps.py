@@ -443,3 +443,17 @@ def sums_of_each_variable():
         grads = tape.gradient(loss, model.trainable_variables)
         total = [one + other for one, other in zip(total, grads)]
     optimizer.apply_gradients(zip(total, model.trainable_variables))
+
+
+@near("appended-gradients")
+def gradients_of_two_models_side_by_side():
+    one, other = (keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]) for _ in range(2))
+    every = []
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_mean((one(tf.ones([4, 2])) - other(tf.ones([4, 2])) + 1.0) ** 2)
+    first = tape.gradient(loss, one.trainable_variables)
+    second = tape.gradient(loss, other.trainable_variables)
+    every += first
+    every += second
+    pairs = one.trainable_variables + other.trainable_variables
+    keras.optimizers.SGD(0.1).apply_gradients(zip(every, pairs))

@@ -100,6 +100,16 @@ def an_order_for_both():
     model.fit(x, y, verbose=0)
 
 
+@near("shuffled-apart")
+def pictures_of_two_kinds():
+    horses = [f"h{i}.png" for i in range(8)]
+    zebras = [f"z{i}.png" for i in range(8)]
+    random.shuffle(horses)
+    random.shuffle(zebras)
+    dataset = tf.data.Dataset.from_tensor_slices((horses, zebras))
+    list(dataset.map(lambda one, other: tf.numpy_function(lambda a, _: a, [one, other], tf.string)))
+
+
 # -- batched-shuffle --------------------------------------------------------------------------------------------------
 
 

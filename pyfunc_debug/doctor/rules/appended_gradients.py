@@ -20,22 +20,22 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a statement."""
     for file in facts.files:
         own = pastes.source(facts, file)
-        for name in dict.fromkeys(one for block in tapes(own) for one in _lists(own, block)):
+        for name, variables in dict.fromkeys(one for block in tapes(own) for one in _lists(own, block)):
             for one in pastes.walk(own.tree, ast.stmt):
                 total = _sum(one, name)
-                if total and _is_list(own, total, name) and _is_applied(own, total):
+                if total and _is_list(own, total, name) and _is_applied(own, total, variables):
                     yield _finding(facts, file, own, one, total, name)
 
 
-def _lists(own: Source, block: ast.With) -> Iterator[str]:
-    """The names of lists of gradients that a tape gives."""
+def _lists(own: Source, block: ast.With) -> Iterator[tuple[str, str]]:
+    """The names of lists of gradients that a tape gives, and what they are gradients for."""
     tape = block.items[0].optional_vars
     for one in pastes.walk(own.tree, ast.Assign):
         call = one.value
         if len(one.targets) != 1 or not isinstance(call, ast.Call) or len(call.args) < 2 or tape is None:
             continue
         if ast.unparse(call.func) == f"{ast.unparse(tape)}.gradient" and _is_many(own, call.args[1]):
-            yield ast.unparse(one.targets[0])
+            yield ast.unparse(one.targets[0]), _variables(own, call.args[1])
 
 
 def _is_many(own: Source, sources: ast.expr) -> bool:
@@ -46,6 +46,12 @@ def _is_many(own: Source, sources: ast.expr) -> bool:
     if isinstance(sources, ast.Attribute):
         return sources.attr in TRAINABLE
     return isinstance(sources, ast.List)
+
+
+def _variables(own: Source, node: ast.expr) -> str:
+    """Variables as they are written, also where a name stands for them."""
+    made = pastes.assigned(own.tree, node.id) if isinstance(node, ast.Name) else []
+    return ast.unparse(made[0] if len(made) == 1 else node)
 
 
 def _sum(statement: ast.stmt, name: str) -> str:
@@ -71,13 +77,13 @@ def _is_list(own: Source, total: str, name: str) -> bool:
     return bool(every) and all(isinstance(one, lists) or ast.unparse(one) in (name, "list()") for one in every)
 
 
-def _is_applied(own: Source, total: str) -> bool:
+def _is_applied(own: Source, total: str, variables: str) -> bool:
     """Whether an optimizer is given these pairs: `apply_gradients(zip(total, variables))`."""
     for call in pastes.walk(own.tree, ast.Call):
         if pastes.last_name(call.func) in _APPLIES and call.args and isinstance(call.args[0], ast.Call):
             pairs = call.args[0]
-            if ast.unparse(pairs.func) == "zip" and pairs.args and ast.unparse(pairs.args[0]) == total:
-                return True
+            if ast.unparse(pairs.func) == "zip" and len(pairs.args) == 2 and ast.unparse(pairs.args[0]) == total:
+                return _variables(own, pairs.args[1]) == variables  # not the variables of two models, side by side
     return False
 
 

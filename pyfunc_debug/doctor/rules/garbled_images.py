@@ -78,7 +78,7 @@ def _of_axes(
     return Finding(
         NAMES[0], "error", None if group is None else group[0].id, (),
         f"reshape makes {sizes_of(after)} of {text}, which is {sizes_of(before)}: it keeps the numbers in their order "
-        "and cuts them into other rows, so that the picture is lost. What exchanges axes is transpose",
+        "and cuts them into other rows, so that they land in other places. What exchanges axes is transpose",
         pastes.written(pastes.replaced(facts, file, {call: new})) or new, file, call.lineno,
         evidence=(f"line {call.lineno}: {facts.line(file, call.lineno)}",),
     )  # fmt: skip

@@ -14,6 +14,8 @@ from pyfunc_debug.records import Finding, Node
 NAMES = ("lost-fraction",)
 _LEAST_CALLS = 2
 _PIXEL = 255
+_LEAST_SCALE = 100
+"""What divides pixels: a division of classes by 2 is meant."""
 _WHOLE = ("uint8", "int", "int32", "int64")
 
 
@@ -63,7 +65,12 @@ def _divided(facts: Facts, group: Sequence[Node], function: Definition, node: as
         return None
     by = node.right.value if isinstance(node.right, ast.Constant) else None
     seen = _images(facts, group, function, node.left)
-    if not isinstance(by, (int, float)) or not seen or any(one.high is None or one.high > by for one in seen):
+    if (
+        not isinstance(by, (int, float))
+        or by < _LEAST_SCALE
+        or not seen
+        or any(one.high is None or one.high > by for one in seen)
+    ):
         return None
     file = group[0].file
     own = pastes.source(facts, file)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, is_tape
 from pyfunc_debug.records import Finding
 
 NAMES = ("no-copy",)
@@ -117,7 +117,12 @@ def _kept_weights(facts: Facts, file: str, own: Source, nodes: Sequence[ast.AST]
     end = (loop.end_lineno or 0) if loop is not None else 0
     reads = [one for one in nodes if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)]
     later = [one for one in reads if trains and one.lineno > max(min(trains), made.lineno, end)]
-    uses = [how for one in later if (how := _use(own, one))]
+    same = {
+        one.targets[0].id for one in nodes
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and one is not made
+        and ast.unparse(one.value) == ast.unparse(value)
+    }  # fmt: skip
+    uses = [how for one in later if (how := _use(own, one, {model, *same}))]
     if not uses or any(_is_trained(own, one) for one in reads):
         return None
     tf = pastes.module(facts, file, "tensorflow") or "tf"
@@ -132,18 +137,22 @@ def _kept_weights(facts: Facts, file: str, own: Source, nodes: Sequence[ast.AST]
     )  # fmt: skip
 
 
-def _use(own: Source, name: ast.Name) -> bool:
-    """Whether a name is compared, subtracted, or given back to variables."""
-    for one in own.around(name):
-        if isinstance(one, ast.Compare) or (isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)):
-            return True
-        if isinstance(one, ast.Call):
-            called = pastes.last_name(one.func)
-            if called in ("set_weights", *_COMPARES):
-                return True
-            if called == "zip":
-                around = own.parent(one)
-                return not (isinstance(around, ast.Call) and pastes.last_name(around.func) == "apply_gradients")
+def _use(own: Source, name: ast.Name, others: set[str]) -> bool:
+    """Whether a name is compared with, subtracted from, or given back to the variables that it holds.
+
+    Args:
+      own: The source.
+      name: The name, where it is read.
+      others: The model, and other names of these variables.
+    """
+    around = list(own.around(name))
+    if any(is_tape(part) for one in around if isinstance(one, ast.With) for part in one.items):
+        return False
+    for one in around:
+        called = pastes.last_name(one.func) if isinstance(one, ast.Call) else ""
+        subtracts = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)
+        if isinstance(one, ast.Compare) or subtracts or called in ("set_weights", "zip", *_COMPARES):
+            return any(dotted(part) in others for part in ast.walk(one))
         if isinstance(one, ast.stmt):
             break
     return False
