@@ -279,3 +279,40 @@ def a_tensor_that_is_cast_first():
         return image + 70
 
     list(mapped_eager(brighten, np.array([[10, 120, 250], [0, 100, 200]], np.uint8)))
+
+
+# -- unknown-shape: the width first ------------------------------------------------------------------------------------
+
+
+@triggers("unknown-shape", says="cv2.resize(img, (W, H))", pastes=True)
+def a_size_for_opencv_with_the_height_first():
+    import cv2
+
+    H, W = 4, 6  # noqa: N806
+
+    def small(img):
+        return cv2.resize(img, (H, W)).astype(np.float32)
+
+    def load(img):
+        out = tf.numpy_function(small, [img], tf.float32)
+        out.set_shape([H, W, 3])
+        return tf.reduce_mean(out)
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((3, 8, 12, 3), np.uint8)).map(load))
+
+
+@triggers("unknown-shape", says="cv2.resize(img.numpy(), SIZE[::-1]", pastes=True)
+def a_size_that_has_a_name():
+    import cv2
+
+    SIZE = (4, 6)  # noqa: N806
+
+    def small(img):
+        return cv2.resize(img.numpy(), SIZE, interpolation=cv2.INTER_AREA)
+
+    def load(img):
+        out = tf.py_function(small, [img], tf.uint8)
+        out.set_shape([*SIZE, 3])
+        return tf.reduce_max(out)
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((3, 8, 12, 3), np.uint8)).map(load))

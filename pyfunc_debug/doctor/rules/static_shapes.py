@@ -78,16 +78,44 @@ def _wrong(
         calls, every = sum(count for _, count, _ in wrong), sum(count for _, count, _ in returned)
         fit = common([shape for shape, _, _ in returned])
         site = facts.site(node.id)
+        turned = _turned(facts, node, static, [one for one, _, _ in returned])
+        cause, fix = turned or ("", _fix(facts, node, position, static, fit))
         return Finding(
             NAMES[0], "error", node.id, (first,),
             f"the graph says that {_output(node, position)} has the shape {list(static)}, by set_shape or a "
             f"TensorSpec, but {calls:,} of {every:,} calls returned another, as {list(shape)}. TensorFlow does "
-            "not check it: what follows computes with the wrong shape, or fails elsewhere",
-            _fix(facts, node, position, static, fit),
+            f"not check it: what follows computes with the wrong shape, or fails elsewhere{cause}",
+            fix,
             site.file if site else node.file, site.line if site else node.line, several(one.id for one in group),
             tuple(f"{count:,} calls returned {list(shape)}, first #{first}" for shape, count, first in returned[:4]),
         )  # fmt: skip
     return None
+
+
+def _turned(facts: Facts, node: Node, static: Shape, returned: Sequence[Shape]) -> tuple[str, str] | None:
+    """Why height and width are exchanged, and the line: OpenCV and Pillow take the width first."""
+    function = facts.function(node)
+    exchanged = all(len(one) == len(static) > 1 and one == (static[1], static[0], *static[2:]) for one in returned)
+    resizes = [
+        one for one in pastes.walk(function, ast.Call)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "resize"
+        and pastes.last_name(one.func.value) not in ("tf", "image", "transform", "np")
+    ]  # fmt: skip
+    if not exchanged or len(resizes) != 1:
+        return None
+    call = resizes[0]
+    of_opencv = ast.unparse(call.func) == "cv2.resize"
+    size = pastes.argument(call, 1, "dsize") if of_opencv else pastes.argument(call, 0, "size")
+    if isinstance(size, (ast.Tuple, ast.List)) and len(size.elts) == 2:
+        one, other = (pastes.text_of(facts, node.file, part) for part in size.elts)
+        new = f"({other}, {one})"
+    elif isinstance(size, (ast.Name, ast.Attribute)):
+        new = f"{ast.unparse(size)}[::-1]"
+    else:
+        return None
+    name = "cv2.resize" if of_opencv else "Pillow's resize"
+    fix = pastes.written(pastes.replaced(facts, node.file, {size: new}))
+    return (f". {name} takes the width first, and a shape has the height first", fix) if fix else None
 
 
 def _missed(
