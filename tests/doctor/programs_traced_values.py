@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from tests.doctor.programs import tried, triggers
+from tests.doctor.programs import near, tried, triggers
 
 
 @triggers("trace-failed", says="return np.sort(x.numpy()) * 2")
@@ -73,3 +73,36 @@ def values_of_two_names():
         return high - low
 
     tried(parts, tf.constant([1.0, 2.0]))
+
+
+# -- stale-closure: the length of a list -------------------------------------------------------------------------------
+
+
+@triggers("stale-closure", says="acc=acc", pastes=True)
+def a_list_that_grows_and_is_counted():
+    acc = []
+
+    @tf.function
+    def step(x):
+        for _ in range(len(acc)):
+            x = x + 1.0
+        return x
+
+    for k in range(3):
+        acc.append(float(k))
+        step(tf.constant(1.0))
+
+
+@near("stale-closure")
+def a_list_that_is_only_counted():
+    acc = [1.0, 2.0]
+
+    @tf.function
+    def step(x):
+        for _ in range(len(acc)):
+            x = x + 1.0
+        return x
+
+    for _ in range(3):
+        acc[0] += 1.0
+        step(tf.constant(1.0))

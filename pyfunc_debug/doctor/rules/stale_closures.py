@@ -36,7 +36,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             groups[trace.function, noticed["name"], noticed["file"], noticed["line"]].append(noticed)
     for (number, name, file, line), found in groups.items():
         value = KeptValue(facts, name, file, line)
-        if not value.only_told():
+        if not value.only_told() and not all(value.only_counted(one["then"], one["now"]) for one in found):
             yield _finding(facts, facts.functions[number], value, name, file, line, found)
     for (number, file), found in objects.items():
         yield _of_objects(facts, facts.functions[number], file, found)
