@@ -31,21 +31,61 @@ def made_in_loops(facts: Facts) -> Iterator[tuple[str, _Function, str, int, list
         f"AND r.function IN ({marks})", numbers,
     ) if numbers else []  # fmt: skip
     stacks = [[(file, line) for file, line, *_ in json.loads(frames)] for (frames,) in rows]
+    stacks += [[call] for call in _called(facts)]
     for file in dict.fromkeys(file for frames in stacks for file, _ in frames):
         tree = facts.tree(file)
         for function, what in _given(tree):
             if tree is None or _called_at_once(facts, file, tree, function):
                 continue
-            around: list[ast.expr | ast.For] = []
-            for kind in _LOOPS:
-                around += pastes.around(tree, function.lineno, kind)
-            for loop in around:
+            for loop, read in loops_read(tree, function):
                 lines = range(loop.lineno, (loop.end_lineno or loop.lineno) + 1)
-                read = _read(loop, function)
                 inside = any(one == file and line in lines for frames in stacks for one, line in frames)
-                if read and not inside:
+                if not inside:
                     yield file, function, what, loop.lineno, read
                     break
+
+
+def loops_read(tree: ast.Module, function: _Function) -> Iterator[tuple[ast.expr | ast.For, list[str]]]:
+    """The loops and comprehensions around a function that make it several times, and their names that it reads."""
+    around: list[ast.expr | ast.For] = []
+    for kind in _LOOPS:
+        around += pastes.around(tree, function.lineno, kind)
+    for loop in around:
+        given = getattr(loop, "iter", None)
+        once = isinstance(given, (ast.List, ast.Tuple)) and len(given.elts) < 2
+        read = [] if once else _read(loop, function)
+        if read:
+            yield loop, read
+
+
+def _called(facts: Facts) -> Iterator[tuple[str, int]]:
+    """The lines that call a model of Keras' by its name, in a program that has ended well: `y = model(x)`."""
+    ended = facts.meta.get("ended")
+    if not isinstance(ended, dict) or ended.get("error") is not None:
+        return
+    for file in facts.files:
+        tree = facts.tree(file)
+        made = {"Model", "Sequential"} | {one.name for one in pastes.walk(tree, ast.ClassDef) if _is_model(one)}
+        made |= {
+            one.name for one in pastes.walk(tree, ast.FunctionDef)
+            if any(_makes(part.value, made) for part in ast.walk(one) if isinstance(part, ast.Return))
+        }  # fmt: skip
+        models = {
+            ast.unparse(one.targets[0]) for one in pastes.walk(tree, ast.Assign)
+            if len(one.targets) == 1 and _makes(one.value, made)
+        }  # fmt: skip
+        for call in pastes.walk(tree, ast.Call):
+            if call.args and ast.unparse(call.func) in models:
+                yield file, call.lineno
+
+
+def _is_model(one: ast.ClassDef) -> bool:
+    return any(pastes.last_name(base) == "Model" for base in one.bases)
+
+
+def _makes(node: ast.expr | None, made: set[str]) -> bool:
+    """Whether an expression calls a class or function that makes a model."""
+    return isinstance(node, ast.Call) and pastes.last_name(node.func) in made
 
 
 def _called_at_once(facts: Facts, file: str, tree: ast.Module, function: _Function) -> bool:
@@ -105,7 +145,7 @@ def _read(loop: ast.AST, function: _Function) -> list[str]:
         todo: list[ast.AST] = list(loop.body)
         while todo:
             one = todo.pop(0)
-            if isinstance(one, (ast.Assign, ast.AugAssign)):
+            if isinstance(one, (ast.Assign, ast.AugAssign)) and not _is_constant(one.value):
                 targets = one.targets if isinstance(one, ast.Assign) else [one.target]
                 bound += [part.id for each in targets for part in ast.walk(each)
                           if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]  # fmt: skip
@@ -115,3 +155,8 @@ def _read(loop: ast.AST, function: _Function) -> list[str]:
         parts = getattr(loop, "generators", [])
         bound = [part.id for each in parts for part in ast.walk(each.target) if isinstance(part, ast.Name)]
     return [one for one in dict.fromkeys(bound) if all(code.reads(part, one) for part in made)]
+
+
+def _is_constant(value: ast.expr) -> bool:
+    """Whether an expression gives the same in each pass: nothing is read or called in it."""
+    return not any(isinstance(one, (ast.Name, ast.Call)) for one in ast.walk(value))

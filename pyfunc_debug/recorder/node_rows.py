@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import linecache
+import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -189,6 +190,11 @@ class NodeRows:
         lines = linecache.getlines(file)
         if lines and sum(map(len, lines)) <= (_SOURCE_LARGEST if most is None else most):
             batch.add("source", file, "".join(lines))
+
+    def program(self, batch: Batch) -> None:
+        """Stores the text of a program in which nothing was traced: its lines are all there is to read."""
+        if not self._sources:
+            self.source(batch, getattr(sys.modules.get("__main__"), "__file__", None))
 
     def thread(self, batch: Batch, native_id: int) -> int:
         """The number of a thread, writing its row when it is new."""

@@ -335,9 +335,13 @@ class Worker:
         self._write(batch)
 
     def _write_reserved(self) -> None:
-        """The recording ends: the calls that were held back from the budget go into the room that is kept for them."""
+        """The recording ends: the calls that were held back from the budget go into the room that is kept for them.
+
+        So does the text of a program in which nothing was traced.
+        """
         batch = Batch()
         self._rows.calls.reserved(batch)
+        self._rows.nodes.program(batch)
         self._write(batch)
 
     def _once_a_second(self, now: bool) -> None:

@@ -311,3 +311,20 @@ def test_modules_beside_the_program_are_its_own_also_where_we_have_loaded_others
     )
     assert [one.returncode for one in (plain, recorded, as_module)] == [0, 0, 0], recorded.stderr
     assert "recorded in program.pfrec" in recorded.stderr
+
+
+OF_KERAS = """
+import tensorflow as tf
+
+inputs = tf.keras.Input((2,))
+columns = [tf.keras.layers.Lambda(lambda t: t[:, j : j + 1])(inputs) for j in range(2)]
+model = tf.keras.Model(inputs, columns)
+model(tf.ones((1, 2)))
+"""
+
+
+def test_of_a_program_in_which_nothing_was_traced_the_text_is_kept_and_its_traps_are_told(tmp_path):
+    (tmp_path / "columns.py").write_text(OF_KERAS)
+    done = forked.run("-m", "pyfunc_debug", "record", "columns.py", cwd=tmp_path, env=ENVIRONMENT)
+    assert done.returncode == 0
+    assert "Lambda(lambda t, j: t[:, j:j + 1], arguments={'j': j})" in done.stderr.replace(" : ", ":")

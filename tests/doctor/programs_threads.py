@@ -2526,3 +2526,101 @@ def two_results_of_scipy_where_the_line_uses_one():
         return 1.0 - tf.reshape(tf.py_function(spearmanr, [a, b], Tout=tf.float32), [])
 
     ranked(tf.constant([1.0, 2.0, 3.0]), tf.constant([1.0, 3.0, 2.0]))
+
+
+# -- late-binding: tf.functions, and models that are called by their names --------------------------------------------
+
+
+@triggers("late-binding", says="makes 3 tf.functions that read 'scale' when they are traced", pastes=True)
+def functions_of_a_loop_that_are_called_behind_it():
+    functions = []
+    for scale in (1.0, 2.0, 3.0):
+
+        @tf.function
+        def times(x):
+            return x * scale
+
+        functions.append(times)
+    [float(one(tf.constant(1.0))) for one in functions]
+
+
+@triggers("late-binding", says="lambda x, power=power: x**power", pastes=True)
+def heads_of_a_loop_in_a_dict():
+    heads = {}
+    for name, power in (("a", 1), ("b", 2)):
+        heads[name] = tf.function(lambda x: x**power)
+    for name in heads:
+        heads[name](tf.constant(2.0))
+
+
+@triggers("late-binding", says="w=w, rate=rate", pastes=True)
+def steps_of_two_loops():
+    steps = {}
+    for name in ("a", "b"):
+        for rate in (0.1, 0.5):
+            w = tf.Variable(1.0)
+
+            @tf.function
+            def train(x):
+                w.assign_sub(rate * x)
+                return w
+
+            steps[name, rate] = train
+    for step in steps.values():
+        step(tf.constant(1.0))
+
+
+@triggers("late-binding", says="arguments={'j': j}", pastes=True)
+def a_model_of_columns_that_is_called_by_its_name():
+    inputs = tf.keras.Input((2,))
+    columns = [tf.keras.layers.Lambda(lambda t: t[:, j : j + 1])(inputs) for j in range(2)]
+    model = tf.keras.Model(inputs, columns)
+
+    @tf.function
+    def infer(x):
+        return model(x)
+
+    infer(tf.ones((1, 2)))
+
+
+@near("late-binding")
+def functions_that_are_called_in_the_loop():
+    for scale in (1.0, 2.0):
+        function = tf.function(lambda x: x * scale)
+        function(tf.constant(1.0))
+
+
+@near("late-binding")
+def functions_that_are_traced_in_the_loop():
+    functions = []
+    for scale in (1.0, 2.0):
+        function = tf.function(lambda x: x * scale)
+        function.get_concrete_function(tf.constant(1.0))
+        functions.append(function)
+    [function(tf.constant(1.0)) for function in functions]
+
+
+@near("late-binding")
+def functions_whose_variable_a_second_loop_sets():
+    functions = {}
+    for scale in (1.0, 2.0):
+        functions[scale] = tf.function(lambda x: x * scale)
+    for scale, function in functions.items():  # noqa: B007
+        function(tf.constant(1.0))
+
+
+@near("late-binding")
+def functions_of_a_loop_with_a_constant():
+    functions = []
+    for _ in range(2):
+        scale = 2.0
+        functions.append(tf.function(lambda x: x * scale))
+    [function(tf.constant(1.0)) for function in functions]
+
+
+@near("late-binding")
+def a_model_that_is_made_and_called_in_the_loop():
+    for scale in (1.0, 2.0):
+        inputs = tf.keras.Input((2,))
+        model = tf.keras.Model(inputs, tf.keras.layers.Lambda(lambda x: x * scale)(inputs))
+        tf.function(lambda x: x)(model(tf.ones((1, 2))))

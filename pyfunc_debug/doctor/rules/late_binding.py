@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.functions_in_loops import traced_behind
 from pyfunc_debug.doctor.layers_in_loops import made_in_loops
 from pyfunc_debug.records import Finding, Node
 
@@ -39,12 +40,26 @@ def check(facts: Facts) -> Iterator[Finding]:
             _bound(facts, file, function, names), file, function.lineno, several([one.id for one in nodes]),
         )  # fmt: skip
     yield from _without_nodes(facts, told)
+    yield from _of_functions(facts, told)
+
+
+def _of_functions(facts: Facts, told: set[int | None]) -> Iterator[Finding]:
+    """tf.functions that are traced behind the loop that makes them."""
+    for file, function, line, count, names in traced_behind(facts):
+        if function.lineno not in told and not any(_bound_again(facts.tree(file), line, one) for one in names):
+            told.add(function.lineno)
+            yield Finding(
+                "late-binding", "error", None, (),
+                f"the loop at line {line} makes {count} tf.functions that read {names[0]!r} when they are traced, at "
+                "their first calls. The loop is over then: all of them were traced with its last value",
+                _bound(facts, file, function, names), file, function.lineno,
+            )  # fmt: skip
 
 
 def _without_nodes(facts: Facts, told: set[int | None]) -> Iterator[Finding]:
     """Layers, losses and metrics of Python only: no node says when they ran, but Keras ran models behind the loop."""
     for file, function, what, line, names in made_in_loops(facts):
-        if function.lineno not in told:
+        if function.lineno not in told and not any(_bound_again(facts.tree(file), line, one) for one in names):
             told.add(function.lineno)
             yield Finding(
                 "late-binding", "error", None, (),
@@ -98,7 +113,7 @@ def _loop(
             one for one in inside if isinstance(one, _FUNCTIONS) and any(part is function for part in ast.walk(one))
         ]
         read = [one for one in names if all(code.reads(part, one) for part in made)]
-        if read and not any(_bound_again(tree, loop, one) for one in read):
+        if read and not any(_bound_again(tree, getattr(loop, "lineno", 0), one) for one in read):
             return getattr(loop, "lineno", function.lineno), read, made[0]
     return None
 
@@ -106,15 +121,16 @@ def _loop(
 _FUNCTIONS = (ast.FunctionDef, ast.Lambda)
 
 
-def _bound_again(tree: ast.AST | None, loop: ast.AST, name: str) -> bool:
-    """Whether the scope of a `for` gives its variable another value below it, which the bodies may have read."""
-    if not isinstance(loop, ast.For):
+def _bound_again(tree: ast.AST | None, line: int, name: str) -> bool:
+    """Whether the scope of the `for` of a line gives a variable another value below it, which bodies may have read."""
+    loops = [one for one in pastes.around(tree, line, ast.For) if one.lineno == line]
+    if not loops:
         return False
-    scopes = pastes.around(tree, loop.lineno, ast.FunctionDef)
+    scopes = pastes.around(tree, line, ast.FunctionDef)
     scope: ast.AST | None = min(scopes, key=lambda one: -one.lineno) if scopes else tree
     return any(
         isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id == name
-        and one.lineno > (loop.end_lineno or loop.lineno)
+        and one.lineno > (loops[0].end_lineno or line)
         for one in (ast.walk(scope) if scope is not None else ())
     )  # fmt: skip
 
