@@ -105,6 +105,26 @@ def _model_of(node: ast.expr, spot: Spot) -> Any:
     return held(holder, spot) if holder is not None else None
 
 
+def layer_at(node: ast.expr, spot: Spot) -> Any:
+    """The layer or model that an expression stands for; of Keras' own models also `model.layers[0]` and `get_layer`."""
+    model = _model_of(node, spot)
+    if not is_layer(model) or not is_keras_class(type(model)):
+        return held(node, spot)
+    key = (
+        node.slice
+        if isinstance(node, ast.Subscript)
+        else node.args[0]
+        if isinstance(node, ast.Call) and node.args
+        else None
+    )
+    if not isinstance(key, ast.Constant):
+        return None
+    named = [one for one in model.layers if one.name == key.value]
+    if type(key.value) is int and 0 <= key.value < len(model.layers):
+        named = [model.layers[key.value]]
+    return named[0] if len(named) == 1 else None
+
+
 def given(situation: Situation) -> Explanation | None:
     """The explanation, if a layer stands where a tensor should: `x = Dense(4)`, `Dense(2)(x)`."""
     spot, statement = situation.last, situation.statement
