@@ -316,3 +316,33 @@ def a_size_that_has_a_name():
         return tf.reduce_max(out)
 
     list(tf.data.Dataset.from_tensor_slices(np.ones((3, 8, 12, 3), np.uint8)).map(load))
+
+
+@triggers("wrap-around", says="200 + 100 and more", pastes=True)
+def a_mean_of_two_images():
+    def mixed(a, b):
+        return (a + b) // 2
+
+    a, b = np.full((2, 4, 4), 200, np.uint8), np.full((2, 4, 4), 100, np.uint8)
+    ds = tf.data.Dataset.from_tensor_slices((a, b)).map(lambda x, y: tf.numpy_function(mixed, [x, y], tf.uint8))
+    print([x.numpy().max() for x in ds])
+
+
+@triggers("wrap-around", says="10 - 20 and less", pastes=True)
+def a_difference_of_two_frames():
+    def moved(a, b):
+        return np.abs(a - b).astype(np.float32)
+
+    a, b = np.full((2, 4, 4), 10, np.uint8), np.full((2, 4, 4), 20, np.uint8)
+    ds = tf.data.Dataset.from_tensor_slices((a, b)).map(lambda x, y: tf.numpy_function(moved, [x, y], tf.float32))
+    print([x.numpy().max() for x in ds])
+
+
+@near("wrap-around")
+def a_difference_that_fits():
+    def left(a, b):
+        return a - b
+
+    a, b = np.full((2, 4, 4), 200, np.uint8), np.full((2, 4, 4), 100, np.uint8)
+    ds = tf.data.Dataset.from_tensor_slices((a, b)).map(lambda x, y: tf.numpy_function(left, [x, y], tf.uint8))
+    print([x.numpy().max() for x in ds])

@@ -33,6 +33,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             if (proof := _proof(facts, group, name, term, number, kind)) is not None:
                 yield _finding(facts, group, term, array, number, proof)
                 break
+        else:
+            for term, names in _pairs(facts, node.file, function):
+                if (pair := _proof_of_two(facts, group, term, names)) is not None:
+                    yield _finding_of_two(facts, group, term, names, pair)
+                    break
 
 
 def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tuple[ast.BinOp, ast.expr, str, int, str]]:
@@ -53,6 +58,20 @@ def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tup
             name = as_given(function, array) if number is not None else ""
             if number is not None and name:
                 yield one, array, name, *number
+
+
+def _pairs(facts: Facts, file: str | None, function: Definition) -> Iterator[tuple[ast.BinOp, tuple[str, str]]]:
+    """Sums and differences of two parameters, as the body got them."""
+    own = pastes.source(facts, file)
+    every = list(code.own_nodes(function))
+    for one in every:
+        if not isinstance(one, ast.BinOp) or not isinstance(one.op, (ast.Add, ast.Sub)):
+            continue
+        names = as_given(function, one.left), as_given(function, one.right)
+        outer = own.parent(one)
+        on_purpose = isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Mod, ast.BitAnd, ast.BitXor))
+        if all(names) and not on_purpose and _always(own, one, function) and not _judged(own, one, every):
+            yield one, names
 
 
 def _always(own: Source, term: ast.BinOp, function: Definition) -> bool:
@@ -104,6 +123,58 @@ def _proof(
             if not bottom <= result <= top:
                 return call, dtype, value, (result - bottom) % (top - bottom + 1) + bottom
     return None
+
+
+def _proof_of_two(
+    facts: Facts, group: list[Node], term: ast.BinOp, names: tuple[str, str]
+) -> tuple[int, str, str] | None:
+    """The first call in which some element cannot be held, whichever stand side by side: number, dtype, and why."""
+    rows = facts.reader.rows(
+        f"SELECT a.call, a.dtype, a.min, a.max, b.min, b.max FROM value a JOIN value b ON b.call = a.call "
+        f"AND b.role = 'input' AND b.dtype = a.dtype JOIN call c ON c.id = a.call "
+        f"WHERE c.node IN ({', '.join('?' * len(group))}) AND a.role = 'input' AND a.path = ? AND b.path = ? "
+        f"AND a.dtype IN ({', '.join(map(repr, _ENDS))}) AND json_array_length(a.shape) > 0 LIMIT {_ROWS}",
+        [*(one.id for one in group), *names],
+    )
+    for call, dtype, low, high, other_low, other_high in rows:
+        if None in (low, high, other_low, other_high):
+            continue
+        bottom, top = _ENDS[dtype]
+        if isinstance(term.op, ast.Sub):  # where the largest of the one stands, the other is smaller
+            if min(high - other_high, low - other_low) < bottom:
+                at = (high, other_high) if high - other_high < low - other_low else (low, other_low)
+                return call, dtype, f"{at[0]:.0f} - {at[1]:.0f} and less"
+        elif max(high + other_low, low + other_high) > top:
+            return call, dtype, f"{high:.0f} + {other_low:.0f} and more"
+    return None
+
+
+def _finding_of_two(
+    facts: Facts, group: list[Node], term: ast.BinOp, names: tuple[str, str], proof: tuple[int, str, str]
+) -> Finding:
+    node, (call, dtype, worst) = group[0], proof
+    bottom, top = _ENDS[dtype]
+    own, sign = pastes.source(facts, node.file), _SIGNS[type(term.op)]
+    np, tf = pastes.module(facts, node.file, "numpy") or "np", pastes.module(facts, node.file, "tensorflow") or "tf"
+    left, right = own.atom(term.left), own.atom(term.right)
+    if node.kind == "py_function" and _is_tensor(facts.function(node), term.left):
+        wider = f"{tf}.cast({left}, {tf}.float32) {sign} {tf}.cast({right}, {tf}.float32)"
+    else:
+        wider = f"{left}.astype({np}.{'float32' if _becomes_fractions(facts, group) else 'int64'}) {sign} {right}"
+    new = f"({wider})" if isinstance(own.parent(term), (ast.BinOp, ast.Attribute)) else wider
+    pieces: dict[ast.expr, str] = {term: new}
+    statement, out = own.statement(term.lineno), returned(facts, group)
+    if isinstance(statement, ast.Return) and statement.value is not None and out and out[0].dtype == dtype:
+        whole = new if statement.value is term else own.text_with(statement.value, pieces)
+        pieces = {statement.value: f"{np}.clip({whole}, {bottom}, {top}).astype({np}.{dtype})"}
+    return Finding(
+        NAMES[0], "error", node.id, (call,),
+        f"{node.body} computes {ast.unparse(term)} in {dtype}, which holds {bottom} to {top}: what does not fit wraps "
+        f"around, as {worst} in call #{call}",
+        pastes.written(pastes.replaced(facts, node.file, pieces)) or new,
+        node.file, term.lineno, several(one.id for one in group),
+        (f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",), "measured",
+    )  # fmt: skip
 
 
 def _finding(
