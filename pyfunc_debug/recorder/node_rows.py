@@ -193,8 +193,9 @@ class NodeRows:
 
     def program(self, batch: Batch) -> None:
         """Stores the text of a program in which nothing was traced: its lines are all there is to read."""
-        if not self._sources:
-            self.source(batch, getattr(sys.modules.get("__main__"), "__file__", None))
+        main = sys.modules.get("__main__")
+        if not self._sources and getattr(main, "__name__", "") == "__main__":  # a spawned process has not run all of it
+            self.source(batch, getattr(main, "__file__", None))
 
     def thread(self, batch: Batch, native_id: int) -> int:
         """The number of a thread, writing its row when it is new."""
