@@ -28,8 +28,8 @@ def explain(situation: Situation) -> Explanation | None:
         if given is None or not is_dataset(dataset):
             continue
         spec: Any = dataset.element_spec
-        parts = spec if type(spec) is tuple else (spec,)
-        if not isinstance(parts[0], dict) or len(getattr(model, "inputs", None) or ()) != 1:
+        parts = spec if type(spec) is tuple and spec else ()  # of a dict alone the labels are a part
+        if not parts or not isinstance(parts[0], dict) or len(getattr(model, "inputs", None) or ()) != 1:
             continue
         columns = {str(key): (shape_of(one), one.dtype.name) for key, one in parts[0].items() if hasattr(one, "dtype")}
         wanted = shape_of(getattr(model, "inputs", [None])[0])

@@ -22,7 +22,7 @@ _SAID = re.compile(
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the rate is a number of another kind than Python's float."""
     spot, said = situation.last, _SAID.search(situation.message.strip())
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or said is None or statement is None:
         return None
     given = [

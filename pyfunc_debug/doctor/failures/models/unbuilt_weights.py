@@ -21,7 +21,7 @@ _SAID = re.compile(
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if what gets the weights has none."""
     spot, said = situation.last, _SAID.search(situation.message)
-    statement = spot.source.statement(spot.line) if spot is not None else None
+    statement = situation.statement
     if spot is None or said is None or statement is None:
         return None
     found = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == "set_weights" and one.args]
