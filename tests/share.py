@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-ONE_OF = 16
+ONE_OF = 32
 """Of the doctor's programs."""
 
 

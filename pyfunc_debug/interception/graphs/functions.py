@@ -228,9 +228,10 @@ class Functions:
         """Tells of Python values that changed between two passes over a dataset, which keeps what they were at trace.
 
         Args:
-          graph: That of one of the dataset's functions.
+          graph: That of one of the dataset's functions; None where it has none.
         """
-        trace, function, outside = self._by_graph.get(graph) or (None, None, None)
+        known = self._by_graph.get(graph) if graph is not None else None
+        trace, function, outside = known or (None, None, None)
         if function is not None and outside is not None and function.kind == "tf.data":
             for one in outside.passed():
                 self._observer.notice(

@@ -269,7 +269,7 @@ class Inputs:
             found.append(self._stage(stage))
             tokens.append(self._tokens(stage))
             for wrapper in private.dataset_functions(stage):
-                self._passed(wrapper.function.graph)
+                self._passed(getattr(wrapper.function, "graph", None))
         site = self._caller("iterator")
         with self._lock:
             if len(self._loops) >= _MOST_LOOPS:

@@ -129,7 +129,7 @@ class Outside:
                 continue
             place = one.name, one.file, one.line
             now_held[place] = now
-            if before is not None and place in before and before[place] != now and not _same(one.then, now):
+            if before is not None and place in before and not _same(before[place], now) and not _same(one.then, now):
                 try:
                     self.taken.remove(one)
                 except ValueError:  # another thread reported it
