@@ -17,21 +17,9 @@ _PAIRS = ("fit", "train_on_batch", "train_test_split", "zip", "from_tensor_slice
 _SEEDS = {"seed", "set_state", "setstate", "set_random_seed", "set_seed", "default_rng", "RandomState"}
 _LISTS = ("listdir", "glob", "list", "sorted")
 _NO_ORDER = (
-    "ones",
-    "zeros",
-    "full",
-    "ones_like",
-    "zeros_like",
-    "random",
-    "rand",
-    "randn",
-    "randint",
-    "normal",
-    "integers",
-)
+    "ones", "zeros", "full", "ones_like", "zeros_like", "random", "rand", "randn", "randint", "normal", "integers",
+)  # fmt: skip
 """Labels that are made so are the same in each order, or drawn."""
-
-
 _NOISE = ("noise", "latent", "fake")
 _NAMELESS = ("zip", "from_tensor_slices")
 """What pairs anything, also pictures of two kinds that do not belong together."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.events import Notice, Observer
+from pyfunc_debug.values.digest import LARGEST_BYTES, digest_of
 
-_LARGEST = 64_000_000
-"""Bytes of a batch that are looked at."""
-_Digest = dict[tuple[int, ...], int]
+_Digest = dict[tuple[int, ...], bytes | None]
 
 
 def digests(batch: Any) -> _Digest:
@@ -20,9 +18,9 @@ def digests(batch: Any) -> _Digest:
     arrays = {
         place: one for place, one in _leaves(batch, ()) if isinstance(one, np.ndarray) and one.dtype.kind in "biuf"
     }
-    if sum(one.nbytes for one in arrays.values()) > _LARGEST:
+    if sum(one.nbytes for one in arrays.values()) > LARGEST_BYTES:
         return {}
-    return {place: zlib.crc32(np.ascontiguousarray(one).data) for place, one in arrays.items()}
+    return {place: digest_of(one) for place, one in arrays.items()}
 
 
 def _leaves(value: Any, place: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:

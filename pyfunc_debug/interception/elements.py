@@ -240,7 +240,7 @@ class _Taking:
         self._generator = generator
         self._take = take
         self._trouble = trouble
-        self.first: dict[tuple[int, ...], int] | None = None
+        self.first: dict[tuple[int, ...], bytes | None] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         return self

@@ -100,12 +100,7 @@ def _images(facts: Facts, group: Sequence[Node], function: Definition, node: ast
 
 
 def _is_whole(given: Sequence[ast.expr]) -> bool:
-    return len(given) == 1 and ast.unparse(given[0]).rpartition(".")[2].strip("'\"") in (
-        "uint8",
-        "int",
-        "int32",
-        "int64",
-    )
+    return len(given) == 1 and ast.unparse(given[0]).rpartition(".")[2].strip("'\"") in _WHOLE
 
 
 def _is_share(one: Given) -> bool:

@@ -42,16 +42,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tuple[ast.BinOp, ast.expr, str, int, str]]:
     """Sums, differences and products of a parameter, as the body got it, and a whole number."""
-    own = pastes.source(facts, file)
-    every = list(code.own_nodes(function))
-    for one in every:
-        if not isinstance(one, ast.BinOp) or type(one.op) not in _SIGNS:
-            continue
-        outer = own.parent(one)
-        if isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Mod, ast.BitAnd, ast.BitXor)):
-            continue  # it wraps on purpose
-        if not _always(own, one, function) or _judged(own, one, every):
-            continue
+    for one in _computed(facts, file, function):
         sides = [(one.left, one.right), (one.right, one.left)][: 1 if isinstance(one.op, ast.Sub) else 2]
         for array, other in sides:
             number = _number(other)
@@ -62,16 +53,24 @@ def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tup
 
 def _pairs(facts: Facts, file: str | None, function: Definition) -> Iterator[tuple[ast.BinOp, tuple[str, str]]]:
     """Sums and differences of two parameters, as the body got them."""
+    for one in _computed(facts, file, function):
+        names = as_given(function, one.left), as_given(function, one.right)
+        if all(names) and not isinstance(one.op, ast.Mult):
+            yield one, names
+
+
+def _computed(facts: Facts, file: str | None, function: Definition) -> Iterator[ast.BinOp]:
+    """The sums, differences and products that each call computes, and that nothing is to wrap around or to repair."""
     own = pastes.source(facts, file)
     every = list(code.own_nodes(function))
     for one in every:
-        if not isinstance(one, ast.BinOp) or not isinstance(one.op, (ast.Add, ast.Sub)):
+        if not isinstance(one, ast.BinOp) or type(one.op) not in _SIGNS:
             continue
-        names = as_given(function, one.left), as_given(function, one.right)
         outer = own.parent(one)
-        on_purpose = isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Mod, ast.BitAnd, ast.BitXor))
-        if all(names) and not on_purpose and _always(own, one, function) and not _judged(own, one, every):
-            yield one, names
+        if isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Mod, ast.BitAnd, ast.BitXor)):
+            continue  # it wraps on purpose
+        if _always(own, one, function) and not _judged(own, one, every):
+            yield one
 
 
 def _always(own: Source, term: ast.BinOp, function: Definition) -> bool:

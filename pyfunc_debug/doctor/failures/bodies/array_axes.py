@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, is_tensor, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, is_tensor, lookup, shape_of, sizes_of
 
 _AXIS = re.compile(r"axis (-?\d+) is out of bounds for array of dimension (\d+)")
 _LOOP = re.compile(r"'numpy\.\w+' object is not iterable|[Ii]terat\w+ over a (?:0-d array|scalar tensor)")
@@ -41,7 +40,9 @@ def _axis(spot: Spot, statement: ast.stmt, wrong: int, rank: int) -> Explanation
         if axis is None or array is None or shape is None or len(shape) != rank or wrong not in axes:
             continue
         name, count = short(spot.source.text(array), 30), f"{rank} {'axis' if rank == 1 else 'axes'}"
-        cause = f"{name} has {count}, {_sizes(shape)}, and the axes of an array are counted from 0: it has no {wrong}."
+        cause = (
+            f"{name} has {count}, {sizes_of(shape)}, and the axes of an array are counted from 0: it has no {wrong}."
+        )
         down = [one - 1 if one >= 0 else one for one in axes]
         fits = max(down) < rank and min(one % rank if rank else -1 for one in down) >= 0 and min(axes) > 0
         if rank and wrong == rank and fits:
@@ -63,10 +64,6 @@ def _numbers(node: ast.expr) -> list[int]:
     return found if all(type(one) is int for one in found) else []
 
 
-def _sizes(shape: tuple[Any, ...]) -> str:
-    return f"[{', '.join(map(str, shape))}]"
-
-
 def _loop(spot: Spot) -> Explanation | None:
     """`for row in x: for value in row:` of an array of one axis: its elements are numbers."""
     within = spot.function if spot.function is not None else spot.source.tree
@@ -80,8 +77,8 @@ def _loop(spot: Spot) -> Explanation | None:
                 continue
             text = spot.source.text(outer.iter)
             cause = (
-                f"{text} has one axis, {_sizes(shape)}: a loop over it gives numbers, and {inner.iter.id} is one. Two "
-                f"loops are written for rows of numbers: {text}[None] has {text} as its one row."
+                f"{text} has one axis, {sizes_of(shape)}: a loop over it gives numbers, and {inner.iter.id} is one. "
+                f"Two loops are written for rows of numbers: {text}[None] has {text} as its one row."
             )
             edit = edit_of(spot.file, spot.source.replaced({outer.iter: f"{text}[None]"}))
             return Explanation(RULE, spot.file, outer.iter.lineno, cause, edit, "", "likely")

@@ -6,7 +6,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 
 RULE = "method-signature"
@@ -107,10 +107,9 @@ def _inside(node: ast.expr, source: Source, kind: str) -> bool:
 
 def _object(situation: Situation, file: str, source: Source, kind: str) -> str:
     """The one name of the file that an object of the class has, above what is given away."""
-    spot: Spot | None = next((one for one in situation.spots if one.file == file), None)
     found = [
         one.targets[0].id for one in source.tree.body
         if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and dotted(one.value.func) == kind
         and isinstance(one.targets[0], ast.Name)
     ]  # fmt: skip
-    return found[0] if len(found) == 1 and spot is not None else ""
+    return found[0] if len(found) == 1 and any(one.file == file for one in situation.spots) else ""

@@ -9,7 +9,7 @@ from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of, lookup, shape_of, sizes_of
 
 _SMALL = re.compile(r"Need value\.shape >= size, got \]? ?\[([\d ]+)\] \[([\d ]+)\]")
 _FLOATS = re.compile(r"'image' has DataType (float\w+) not in list of allowed values")
@@ -51,8 +51,7 @@ def _flat(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanation 
         if given is None or shape is None or len(shape) != 2:
             continue
         name = spot.source.text(given)
-        sizes = ", ".join("?" if one is None else str(one) for one in shape)
-        cause = f"{name} has no axis for channels, [{sizes}], and {dotted(call.func)} takes one. None adds it."
+        cause = f"{name} has no axis for channels, {sizes_of(shape)}, and {dotted(call.func)} takes one. None adds it."
         edit = edit_of(spot.file, spot.source.replaced({given: f"{name}[..., None]"}))
         return Explanation("structure", spot.file, call.lineno, cause, edit)
     return None

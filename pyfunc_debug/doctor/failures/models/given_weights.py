@@ -8,14 +8,16 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.models.uncalled_layers import layer_at
 from pyfunc_debug.doctor.failures.paired.layers import is_layer
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
 from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
     calls,
     held,
     is_keras_class,
     keras_name,
+    lookup,
     method_calls,
     of_keras,
     shape_of_data,
@@ -24,7 +26,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
 
 RULE = "structure"
 _COUNTS = re.compile(
-    r"You called `set_weights\(weights\)` on layer '\w+' with a weight list of length (\d+), but the layer was "
+    r"You called `set_weights\(weights\)` on layer '\S+' with a weight list of length (\d+), but the layer was "
     r"expecting (\d+) weights"
 )
 _UNBUILT = re.compile(
@@ -47,11 +49,13 @@ _SKIP = "skip_mismatch=True in load_weights leaves out those that differ: they k
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if it failed on weights that were given, saved or loaded."""
     spot, statement = situation.last, situation.statement
-    if spot is None or statement is None or situation.body:
+    if spot is None or statement is None:
         return None
     counts, message = _COUNTS.search(situation.message), situation.message
-    if counts is not None:
+    if counts is not None and (counts[2] == "0" or not situation.body):
         return _counted(spot, statement, int(counts[1]), int(counts[2]))
+    if situation.body:
+        return None
     if _UNBUILT.search(message):
         return _unbuilt(spot, statement)
     sizes, of_file = _SIZES.search(message), _OF_FILE.search(message)
@@ -95,6 +99,8 @@ def _counted(spot: Spot, statement: ast.stmt, given: int, wanted: int) -> Explan
     owner, argument = call.func.value, call.args[0]
     name = spot.source.text(owner)
     layer = layer_at(owner, spot)
+    if not wanted and dotted(owner):
+        return _not_built(spot, statement, name, argument, given)
     if not wanted:
         unbuilt = is_layer(layer) and not vars(layer).get("built", True)
         return _without(spot, name, layer) if unbuilt else None
@@ -115,6 +121,38 @@ def _counted(spot: Spot, statement: ast.stmt, given: int, wanted: int) -> Explan
         return Explanation(RULE, spot.file, spot.line, f"{cause} The first alone:", edit)
     advice = "Give one array for each weight; get_weights() of a model of the same layers has them."
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+
+
+def _not_built(spot: Spot, statement: ast.stmt, name: str, argument: ast.expr, count: int) -> Explanation:
+    """What is said where there are none, with the call that makes them if another model's are given."""
+    cause = (
+        f"{name} has no weights yet, and is given {count} arrays: Keras makes the weights of a layer when it is "
+        "first called, as their sizes are those of the input."
+    )
+    shape = _input_shape(spot, argument)
+    if shape is None:
+        advice = f"Call {name} once, with an input of the right shape, above that line."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+    text = f"{indent_of(spot.source.lines[statement.lineno - 1])}{name}({alias(spot, 'tensorflow')}.zeros({shape}))"
+    return Explanation(
+        RULE, spot.file, spot.line, cause, Edit(spot.file, statement.lineno, statement.lineno - 1, (text,))
+    )
+
+
+def _input_shape(spot: Spot, given: ast.expr) -> tuple[int, ...] | None:
+    """The shape of an input: that with which the model was called that the weights are of."""
+    if not isinstance(given, ast.Call) or dotted(given.func).rpartition(".")[2] != "get_weights":
+        return None
+    holder = dotted(given.func).rpartition(".")[0]
+    source: Any = lookup(given.func.value, spot) if isinstance(given.func, ast.Attribute) and holder else None
+    try:
+        known = vars(source).get("_build_shapes_dict")
+    except TypeError:
+        return None
+    shape = next(iter(known.values())) if isinstance(known, dict) and len(known) == 1 else None
+    if not isinstance(shape, (tuple, list)) or len(shape) < 2 or any(type(one) is not int for one in shape[1:]):
+        return None
+    return (1, *(int(one) for one in shape[1:]))
 
 
 def _shape(node: ast.expr, spot: Spot) -> tuple[int | None, ...] | None:

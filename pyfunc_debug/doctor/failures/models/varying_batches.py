@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import indent_of
-from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, of_keras
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, of_keras, sizes_of
 from pyfunc_debug.interception.names import private
 
 RULE = "generator"
@@ -39,8 +39,8 @@ def explain(situation: Situation) -> Explanation | None:
         tf = alias(spot, "tensorflow")
         open_axes = [axis for axis, (one, other) in enumerate(zip(got, wanted)) if other is not None and one != other]
         cause = (
-            f"Keras makes the signature of the first two batches, and these were alike: {_written(wanted)}. A later "
-            f"one is {_written(got)}. With a signature of your own axis {_listed(open_axes)} may vary."
+            f"Keras makes the signature of the first two batches, and these were alike: {sizes_of(wanted)}. A later "
+            f"one is {sizes_of(got)}. With a signature of your own axis {_listed(open_axes)} may vary."
         )
         text = _text(spec, wanted, open_axes, tf) if spec is not None and len(got) == len(wanted) else ""
         source = _generator(spot, given, indexed)
@@ -57,10 +57,6 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _sizes(text: str) -> list[int | None]:
     return [int(one) if one.strip().isdigit() else None for one in text.split(",") if one.strip()]
-
-
-def _written(sizes: list[int | None]) -> str:
-    return f"[{', '.join('?' if one is None else str(one) for one in sizes)}]"
 
 
 def _listed(axes: list[int]) -> str:
