@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from pyfunc_debug.doctor.code import local_names
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras_class, of_keras
+from pyfunc_debug.doctor.failures.reading.source import indent_of, names, short
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras_class, of_keras, of_package
 
 RULE = "variable-in-function"
 _KINDS = {"BaseOptimizer": "optimizer", "Metric": "metric"}
@@ -58,9 +57,7 @@ def explain(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statem
 
 def kind_of(node: ast.expr, spot: Spot) -> str:
     """What is made by a class of Keras' or one that extends it; "" of any other call."""
-    value: Any = spot.value(dotted(node).partition(".")[0])
-    for part in dotted(node).split(".")[1:]:
-        value = getattr(value, part, None)
+    value = of_package(node, spot)
     if not isinstance(value, type) or not any(map(is_keras_class, value.__mro__)):
         return ""
     return next((kind for name, kind in _KINDS.items() if of_keras(value, name)), "")

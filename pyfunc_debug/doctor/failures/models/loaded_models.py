@@ -10,7 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names
-from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name
+from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name, of_package
 from pyfunc_debug.program.frames import is_installed
 
 RULE = "saved-classes"
@@ -71,22 +71,10 @@ def _of_library(situation: Situation, spot: Spot, name: str) -> str | None:
     for _, source in situation.sources():
         for call in calls(source.tree):
             for given in (*call.args, *(one.value for one in call.keywords)):
-                value = _read(given, spot) if isinstance(given, (ast.Name, ast.Attribute)) else None
+                value = of_package(given, spot) if isinstance(given, (ast.Name, ast.Attribute)) else None
                 if callable(value) and getattr(value, "__name__", "") == name and _is_installed(value):
                     found[dotted(given)] = value
     return next(iter(found)) if len({id(one) for one in found.values()}) == 1 else None
-
-
-def _read(node: ast.expr, spot: Spot) -> Any:
-    """What `tf.math.real` stands for, where it begins at a package; else the value of a name."""
-    parts = dotted(node).split(".")
-    value = spot.value(parts[0])
-    of_package = type(value).__name__ == "module" or type(value).__name__.endswith("Loader")
-    if len(parts) > 1 and not of_package:
-        return None
-    for part in parts[1:]:
-        value = getattr(value, part, None)
-    return value
 
 
 def _is_installed(function: Any) -> bool:

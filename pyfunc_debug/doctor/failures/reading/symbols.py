@@ -138,6 +138,17 @@ def held(node: ast.AST, spot: Spot) -> Any:
     return kept.get(node.attr, kept.get(f"_{node.attr}"))
 
 
+def of_package(node: ast.AST, spot: Spot) -> Any:
+    """What a name or `tf.math.real` stands for: attributes are asked of packages only."""
+    first, *parts = dotted(node).split(".")
+    value = spot.value(first)
+    if parts and not (type(value).__name__ == "module" or type(value).__name__.endswith("Loader")):
+        return None
+    for part in parts:
+        value = getattr(value, part, None)
+    return value
+
+
 def of_keras(kind: type, name: str) -> bool:
     """Whether a class is one of Keras 3 of this name, or derived from it."""
     return any(one.__name__ == name and one.__module__.startswith("keras.") for one in kind.__mro__)
