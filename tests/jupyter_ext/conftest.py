@@ -11,9 +11,10 @@ from tests.jupyter_ext.lab import Notebook
 def pytest_runtest_makereport(item, call):
     report = yield
     notebook = Notebook.last
-    if report.failed and notebook is not None and not notebook.page.is_closed():
-        try:
-            report.sections.append(("notebook", notebook.state()))
-        except Exception as error:
-            report.sections.append(("notebook", f"not known: {error}"))
+    if report.failed and notebook is not None:
+        if not notebook.page.is_closed():
+            Notebook.keep_state(notebook.page)
+        if Notebook.kept is not None:
+            report.sections.append(("notebook", Notebook.kept))
+            Notebook.kept = None
     return report

@@ -155,6 +155,9 @@ def browser(size: tuple[int, int] = (1400, 1000), dark: bool = False) -> Iterato
         page.on("pageerror", lambda error: page.errors.append(str(error)))
         make_new(page, size, dark)
         yield page
+    except Exception:
+        Notebook.keep_state(page)
+        raise
     finally:
         page.close()
 
@@ -190,10 +193,12 @@ class Notebook:
 
     last: Notebook | None = None
     """The one that was opened last in this process: a test that fails says how it stands."""
+    kept: str | None = None
+    """How it stood when its page was closed as the test failed."""
 
     def __init__(self, page: Any, server: Server, name: str) -> None:
         self.page, self._server = page, server
-        Notebook.last = self
+        Notebook.last, Notebook.kept = self, None
         self._counts: dict[int, Any] = {}  # the number each cell had before its last run
         where = (
             f"lab/workspaces/t{time.monotonic_ns()}/tree/{name}?reset" if server.app == "lab" else f"notebooks/{name}"
@@ -269,6 +274,15 @@ class Notebook:
     def shot(self, name: str) -> None:
         """Keeps a screenshot for people."""
         shoot(self.page, name)
+
+    @classmethod
+    def keep_state(cls, page: Any) -> None:
+        """Keeps how the notebook of a page stands, as the page is about to be closed."""
+        if cls.last is not None and cls.last.page is page:
+            try:
+                cls.kept = cls.last.state()
+            except Exception as error:
+                cls.kept = f"not known: {error}"
 
     def state(self) -> str:
         """How the kernel, the cells and the page stand, and what the server said last: for a test that fails."""
