@@ -10,11 +10,13 @@ from typing import Any
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.gradients import of_datasets
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.ops import stand_ins
 from pyfunc_debug.doctor.failures.ops.smooth import in_steps, of_type, ranks, smoothed
 from pyfunc_debug.doctor.failures.ops.stand_ins import TOLD, Way, first_step, way
 from pyfunc_debug.doctor.failures.reading.situation import Spot
+from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.rules.left_tapes import on_the_way
 from pyfunc_debug.records import Finding, Node
 
@@ -140,6 +142,9 @@ def _flat(facts: Facts) -> Iterator[Finding]:
     for _, _, noticed in facts.notices["flat-op"]:
         file, line, variables = str(noticed["file"]), int(noticed["line"]), [str(one) for one in noticed["variables"]]
         source = pastes.source(facts, file)
+        if of_datasets.is_of_dataset(noticed["op"]):
+            yield from _of_dataset(facts, noticed, source)
+            continue
         found = of_type(noticed["op"], source, line)
         if found is None:
             continue
@@ -155,6 +160,19 @@ def _flat(facts: Facts) -> Iterator[Finding]:
             pastes.all_replaced(facts, file, {new[0]: new[1]}) if new is not None
             else f"compute without `{text}`, with what it is made of; or keep it for a metric",
             file, line,
+        )  # fmt: skip
+
+
+def _of_dataset(facts: Facts, noticed: dict[str, Any], source: Source) -> Iterator[Finding]:
+    """A dataset, or a loop over one, between some variables and the loss."""
+    file, variables = str(noticed["file"]), [str(one) for one in noticed["variables"]]
+    told = of_datasets.of_op(noticed["op"], file, source, int(noticed["line"]), bool(noticed.get("floats")))
+    if told is not None:
+        yield Finding(
+            "cut-gradient", "warning", None, (),
+            f"tape.gradient gave None for {_named(variables, noticed['count'])}: they are not trained by it. "
+            f"{told.cause}",
+            pastes.written(told.edit) if told.edit is not None else told.advice, file, told.line,
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.records import Finding
 
 NAMES = (
+    "argument",
     "array-for-number",
     "array-index",
     "autograph",

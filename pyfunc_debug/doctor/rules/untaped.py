@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.gradients import assigned_values
+from pyfunc_debug.doctor.failures.gradients import assigned_values, of_datasets
 from pyfunc_debug.doctor.failures.gradients.losses_in_variables import at_line
 from pyfunc_debug.doctor.failures.gradients.no_gradients import by_the_source
 from pyfunc_debug.doctor.failures.gradients.untaped import untaped
@@ -25,7 +25,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         file, line = str(noticed["file"]), int(noticed["line"])
         own = pastes.source(facts, file)
         by_place = untaped(file, own, line, bool(noticed["tensors"]), bool(noticed["whole"]))
-        found = at_line(file, own, line) or by_place or by_the_source(file, own, line)
+        by_data = at_line(file, own, line) or of_datasets.at_line(file, own, line)
+        found = by_data or by_place or by_the_source(file, own, line)
         found = found or assigned_values.at_line(file, own, line)
         if found is not None:
             yield Finding(

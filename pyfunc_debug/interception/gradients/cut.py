@@ -41,6 +41,8 @@ _KEEPS_TERMS = frozenset({
 })  # fmt: skip
 """Ops that give the gradient on to each input, whatever the values of the others are."""
 _SCALES = frozenset({"DivNoNan", "Mul", "RealDiv"})
+_FLOATS = frozenset({1, 2, 14, 19})
+"""float32, float64, bfloat16 and float16 (tensorflow/core/framework/types.proto)."""
 _SIZES = frozenset({"Rank", "Shape", "ShapeN", "Size"})
 """What these give does not depend on the values of what they get."""
 _FLAT = frozenset({
@@ -48,6 +50,8 @@ _FLAT = frozenset({
     "Round",
 })  # fmt: skip
 """What these give moves in steps: TensorFlow registers None for their gradients."""
+_OF_DATASETS = "Dataset"
+"""In the types of the ops of tf.data, loops over a dataset among them, which have no gradient."""
 
 
 class CutGradients:
@@ -230,16 +234,31 @@ class CutGradients:
     def _flat(self, ends: list[Any], handles: dict[int, Any], count: int) -> None:
         """Ops that move in steps, behind which the ways of some variables end."""
         found: dict[tuple[str, str, int], list[str]] = {}
+        floats: dict[tuple[str, str, int], dict[str, bool]] = {}
         for key, op in _walls(ends, set(handles)):
             frames = user_frames(op.traceback or ())
             if frames:
-                found.setdefault((op.type, frames[-1].file, frames[-1].line), []).append(_name(handles[key]))
+                place = (op.type, frames[-1].file, frames[-1].line)
+                found.setdefault(place, []).append(_name(handles[key]))
+                floats[place] = {"floats": self._has_float_elements(op)} if _OF_DATASETS in op.type else {}
         for (kind, file, line), names in found.items():
             if (f"{kind} {file}:{line}", "") not in self._reported:
                 self._reported.add((f"{kind} {file}:{line}", ""))
                 self._observer.notice(
-                    Notice.FLAT_OP, None, None, op=kind, file=file, line=line, variables=names, count=count
-                )
+                    Notice.FLAT_OP, None, None, op=kind, file=file, line=line, variables=names, count=count,
+                    **floats[kind, file, line],
+                )  # fmt: skip
+
+    def _has_float_elements(self, op: Any) -> bool:
+        """Whether the elements that a reduce or a scan of a dataset goes over hold nothing but floats."""
+        try:
+            definition = self._names.context_module.context().get_function_def(op.get_attr("f").name)
+            state, captured = len(op.get_attr("Tstate")), len(op.get_attr("Targuments"))
+        except Exception:  # TensorFlow raises NotFoundError for a function, ValueError for an attribute
+            return False
+        given = definition.signature.input_arg
+        elements = given[state : len(given) - captured]
+        return bool(elements) and all(one.type in _FLOATS for one in elements)
 
     def _unconnected(self, ends: list[Any], missing: list[Any], count: int) -> None:
         """Nothing leads from the loss to a variable, but a node without inputs of its own is what it is made of."""
@@ -359,7 +378,12 @@ def _walls(ends: list[Any], wanted: set[int]) -> Iterator[tuple[int, Any]]:
                 if id(further) in seen:
                     continue
                 seen.add(id(further))
-                if further.type in _FLAT or (further.type == "Cast" and not further.outputs[0].dtype.is_floating):
+                of_data = _OF_DATASETS in further.type
+                if (
+                    of_data
+                    or further.type in _FLAT
+                    or (further.type == "Cast" and not further.outputs[0].dtype.is_floating)
+                ):
                     walls.append(further)
                 elif further.type not in _SIZES:
                     todo.append(further)

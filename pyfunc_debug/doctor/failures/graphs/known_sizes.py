@@ -17,13 +17,19 @@ _FARTHEST = 4
 
 def in_place(spot: Spot, value: ast.expr) -> Edit | None:
     """The line with `x.shape[1]` for each size, where nothing else of it is a tensor; None where there is no such."""
-    pieces: dict[ast.expr, str] = {}
-    _collect(spot, value, pieces)
+    pieces = sizes_in(spot, value)
     kept = {name for one in pieces for name in names(one)}
     if not pieces or set(symbolic_parts(value, spot)) - kept:
         return None
     found = spot.source.replaced(pieces)
     return edit_of(spot.file, found)
+
+
+def sizes_in(spot: Spot, value: ast.expr) -> dict[ast.expr, str]:
+    """The sizes in an expression that a tensor's shape says, and `x.shape[1]` for each."""
+    pieces: dict[ast.expr, str] = {}
+    _collect(spot, value, pieces)
+    return pieces
 
 
 def as_python_range(spot: Spot, given: ast.expr) -> str | None:

@@ -12,12 +12,13 @@ from pyfunc_debug.doctor.decorated import Call as Decorated
 from pyfunc_debug.doctor.decorated import in_python
 from pyfunc_debug.doctor.failures.bodies.results import body_shape
 from pyfunc_debug.doctor.failures.gradients.left_behind import is_outside
+from pyfunc_debug.doctor.failures.graphs import known_sizes
 from pyfunc_debug.doctor.failures.graphs.chosen_values import assigned
 from pyfunc_debug.doctor.failures.models import keras_chains
 from pyfunc_debug.doctor.failures.models.keras_calls import whole_call
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops
 from pyfunc_debug.doctor.failures.pastes import wrapping
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.shapes import written
@@ -62,11 +63,29 @@ def listed_inputs(situation: Situation, spot: Spot, statement: ast.stmt, value: 
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
 
 
+def _sized(spot: Spot, value: ast.expr) -> Explanation | None:
+    """What is said of `Dense(tf.shape(x)[-1])(x)`, where the shape of x says that size."""
+    sizes = known_sizes.sizes_in(spot, value)
+    touching = [one for one in calls(value) if symbolic_parts(one, spot) and not _layer(one, spot)]
+    if not sizes or not all(any(_holds(one, call) for one in sizes) for call in touching):
+        return None
+    asked, known = next(iter(sizes.items()))
+    cause = (
+        f"{spot.source.text(asked)} asks for a size as the model runs, and here a number is wanted as it is built: "
+        f"{known} is one."
+    )
+    edit = edit_of(spot.file, spot.source.replaced(sizes))
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit is not None else f"Use {known}.")
+
+
 def keras_input(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
 ) -> Explanation:
     if value is None:
         return explained(situation, spot, statement, parts, None)
+    sized = _sized(spot, value)
+    if sized is not None:
+        return sized
     keras = keras_name(spot)
     outer = whole_call(situation, keras)
     if outer is not None:
