@@ -29,6 +29,7 @@ NAMES = (
     "missing-attribute",
     "mixed-dtypes",
     "none-gradient",
+    "none-value",
     "older-api",
     "output-contract",
     "ragged-batch",

@@ -122,10 +122,11 @@ def _nothing(situation: Situation, node: Node, declared: str) -> Explanation | N
     call, function = node.call(), node.function()
     cause = f"{_begin(node)} returned None in its call, but {declared}: "
     parent = node.source.parent(call) if call is not None else None
-    if isinstance(parent, ast.Lambda) and isinstance(node.source.parent(parent), ast.Call):
-        last = function.body[-1] if isinstance(function, ast.FunctionDef) and not return_values(function) else None
-        target = last.targets[0] if isinstance(last, ast.Assign) and len(last.targets) == 1 else None
-        kept = list(target.elts) if isinstance(target, ast.Tuple) else [target] if target is not None else []
+    last = function.body[-1] if isinstance(function, ast.FunctionDef) and not return_values(function) else None
+    target = last.targets[0] if isinstance(last, ast.Assign) and len(last.targets) == 1 else None
+    kept = list(target.elts) if isinstance(target, ast.Tuple) else [target] if target is not None else []
+    made = bool(kept) and all(isinstance(one, ast.Name) for one in kept) and len(kept) == max(len(node.tout), 1)
+    if made or (isinstance(parent, ast.Lambda) and isinstance(node.source.parent(parent), ast.Call)):
         cause += "a body needs a `return`. TensorFlow cannot know that at trace: it fails at the first run."
         if node.file is None or last is None or len(kept) != max(len(node.tout), 1):
             advice = f"End {node.called} with a `return` of what Tout says."

@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import calls
 RULE = "file-read"
 _KINDS = ("FileNotFoundError", "NotFoundError")
 _SAID = re.compile(r"(?:^|[\s}])([^\s;}][^;\n}]*); No such file or directory")
+_KERAS = re.compile(r"^File not found: filepath=(.+)\. Please ensure the file is an accessible")
 _READS = frozenset({"read_file"})
 _DEEP, _MOST = 4, 5000
 """How far files are looked for below the folder that names begin at."""
@@ -48,6 +49,9 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _name(situation: Situation) -> str | None:
+    of_keras = _KERAS.search(situation.message) if situation.kind == "ValueError" else None
+    if of_keras is not None:
+        return of_keras[1]
     if situation.kind not in _KINDS:
         return None
     name = getattr(situation.inner, "filename", None)

@@ -31,7 +31,7 @@ _COUNTS = re.compile(
 )
 _UNBUILT = re.compile(
     r"You are (?:saving|loading weights into) a model that has not yet been built"
-    r"|You must build the layer before accessing `\w+`"
+    r"|You must build the layer before accessing `\w+`|You tried to call `count_params` on"
 )
 _SIZES = re.compile(r"weight shape \(([\d, ]*)\) is not compatible with provided weight shape \(([\d, ]*)\)")
 _OF_FILE = re.compile(

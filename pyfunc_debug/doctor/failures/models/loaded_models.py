@@ -47,6 +47,8 @@ def explain(situation: Situation) -> Explanation | None:
         return _of_function(spot, call, name, library)
     if name not in spot.variables and name not in spot.module:
         return None
+    if dotted(call.func).endswith("clone_model"):
+        return _registered(spot, name, kind)
     also = [one for one in own_classes(spot) if one != name] if kind == "class" else []
     given = ", ".join(f'"{one}": {one}' for one in (name, *also))
     cause = (
@@ -54,6 +56,24 @@ def explain(situation: Situation) -> Explanation | None:
         "load, or registered (@keras.utils.register_keras_serializable()) before the model is saved."
     )
     return _with(spot, call, f"custom_objects={{{given}}}", cause, f"Load it with custom_objects={{{given}}}.")
+
+
+def _registered(spot: Spot, name: str, kind: str) -> Explanation | None:
+    """`clone_model` of a model with a class of the user's: it takes no custom_objects."""
+    own = [
+        one for one in ast.walk(spot.source.tree)
+        if isinstance(one, (ast.ClassDef, ast.FunctionDef)) and one.name == name
+    ]  # fmt: skip
+    if len(own) != 1:
+        return None
+    line = min([own[0].lineno, *(one.lineno for one in own[0].decorator_list)])
+    text = f"@{keras_name(spot)}.utils.register_keras_serializable()"
+    cause = (
+        f"clone_model makes the model again by the names of its parts, and Keras knows the {kind} {name} only if it "
+        "is registered."
+    )
+    blanks = indent_of(spot.source.lines[line - 1])
+    return Explanation(RULE, spot.file, line, cause, Edit(spot.file, line, line - 1, (f"{blanks}{text}",)))
 
 
 def _of_library(situation: Situation, spot: Spot, name: str) -> str | None:

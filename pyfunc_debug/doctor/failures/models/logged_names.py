@@ -7,15 +7,16 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
-from pyfunc_debug.doctor.failures.models.monitored import RULE, instead
+from pyfunc_debug.doctor.failures.models.monitored import RULE, instead, logs_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import names, parameters, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_keras
 from pyfunc_debug.doctor.failures.reading.tables import is_array, is_frame
 
 _OF_NONE = re.compile(r"NoneType")
+_PATH = re.compile(r"Failed to format this callback filepath: .*Reason: \\?'(\w+)")
 _NUMBERS = (int, float)
 _FARTHEST = 8
 """Lines that one paste goes over."""
@@ -26,6 +27,9 @@ def explain(situation: Situation) -> Explanation | None:
     spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body:
         return None
+    path = _PATH.search(situation.message) if situation.kind == "KeyError" else None
+    if path is not None:
+        return _of_path(spot, statement, path[1])
     if situation.kind == "KeyError" and situation.inner.args:
         asked = [
             (one.value, one.slice) for one in ast.walk(statement)
@@ -40,6 +44,29 @@ def explain(situation: Situation) -> Explanation | None:
         if name and logs and name not in logs:
             return _told(situation, spot, owner, key, name, logs)
     return None
+
+
+def _of_path(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
+    """`ModelCheckpoint("m_{val_acc:.2f}.keras")`, where fit has val_accuracy, or no validation data."""
+    texts = [
+        one for call in calls(spot.source.tree) if dotted(call.func).rpartition(".")[2] == "ModelCheckpoint"
+        for given in (*call.args[:1], *(word.value for word in call.keywords if word.arg == "filepath"))
+        for one in ast.walk(given) if isinstance(one, ast.Constant) and f"{{{name}" in str(one.value)
+    ]  # fmt: skip
+    logs = [one for fit in fits(statement) for one in logs_of(spot, fit)]
+    if len(texts) != 1 or not logs:
+        return None
+    node, known = texts[0], [*logs, "epoch"]
+    cause = f"The file's name has {{{name}}} in it, and fit has {short(', '.join(known), 60)}."
+    new = instead(name, logs)
+    if new is None and name.startswith("val_") and "val_loss" in logs:
+        new = "val_loss"
+    if new is None or not isinstance(node, ast.Constant):
+        advice = "Give fit validation_data." if name.startswith("val_") else "Write one of these."
+        return Explanation(RULE, spot.file, node.lineno, cause, None, advice)
+    text = spot.source.text(node).replace(f"{{{name}", f"{{{new}")
+    edit = edit_of(spot.file, spot.source.replaced({node: text}))
+    return Explanation(RULE, spot.file, node.lineno, cause, edit, "" if edit is not None else f"Write {new}.")
 
 
 def _text(node: ast.expr) -> str:

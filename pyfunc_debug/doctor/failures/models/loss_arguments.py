@@ -9,8 +9,9 @@ from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits, given
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.returning import with_return
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters
+from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import calls
 
 RULE = "structure"
@@ -132,15 +133,10 @@ def _without_return(situation: Situation, spot: Spot) -> Explanation | None:
     if len(silent) != 1:
         return None
     function = silent[0]
-    last = function.body[-1]
     cause = f"{function.name} has no return: Keras gets None from it."
-    target = last.targets[0] if isinstance(last, ast.Assign) and len(last.targets) == 1 else None
-    end = (last.end_lineno or last.lineno) + 1
-    value = target.id if isinstance(target, ast.Name) else ""
-    if not value:
-        return Explanation(RULE, spot.file, function.lineno, cause, None, f"Return what {function.name} computes.")
-    line = f"{indent_of(spot.source.lines[last.lineno - 1])}return {value}"
-    return Explanation(RULE, spot.file, function.lineno, cause, Edit(spot.file, end, end - 1, (line,)))
+    edit = with_return(spot.file, spot.source, function)
+    advice = "" if edit is not None else f"Return what {function.name} computes."
+    return Explanation(RULE, spot.file, function.lineno, cause, edit, advice)
 
 
 def _optimizer(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:

@@ -28,7 +28,7 @@ def explain(situation: Situation) -> Explanation | None:
     said = _SAID.search(situation.message)
     for spot, fit in failed_fits(situation) if said is not None else ():
         assert said is not None
-        kind, monitor, logs = said[1], said[2], _logs(spot, fit)
+        kind, monitor, logs = said[1], said[2], logs_of(spot, fit)
         made = [
             one for one in calls(spot.source.tree)
             if dotted(one.func).rpartition(".")[2] == kind
@@ -58,7 +58,7 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
-def _logs(spot: Spot, fit: ast.Call) -> list[str]:
+def logs_of(spot: Spot, fit: ast.Call) -> list[str]:
     """The names of the numbers that Keras gives the callbacks of this call of `fit`."""
     model = lookup(fit.func.value, spot) if isinstance(fit.func, ast.Attribute) else None
     found = [

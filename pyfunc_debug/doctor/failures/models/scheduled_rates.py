@@ -6,18 +6,21 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
-from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.nodes import return_values
+from pyfunc_debug.doctor.failures.reading.returning import with_return
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 
 RULE = "symbolic-value"
-_SAID = re.compile(r"should be (?:a )?float\. Got")
+_SAID = re.compile(r"should be (?:a )?float\. Got:? ?(.*)", re.DOTALL)
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the callback got a tensor for a rate."""
-    if not _SAID.search(situation.message):
+    said = _SAID.search(situation.message)
+    if said is None:
         return None
     for spot in reversed(situation.spots):
         made = [
@@ -27,19 +30,52 @@ def explain(situation: Situation) -> Explanation | None:
         if len(made) != 1:
             continue
         given, text = made[0].args[0], spot.source.text(made[0].args[0])
+        if said[1] == "None":
+            return _without_return(spot, given)
         value = lookup(given, spot)
         schedule = any(one.__name__ == "LearningRateSchedule" for one in type(value).__mro__)
-        what = "a tensor" if not schedule else "a tensor, as the optimizer's schedules do"
+        whole = re.fullmatch(r"-?\d+", said[1]) is not None
+        what = f"the whole number {said[1]}" if whole else "a tensor, as the optimizer's schedules do"
+        what = what if whole or schedule else "a tensor"
+        named = short(text, 30) if not isinstance(given, ast.Lambda) else "The lambda"
         cause = (
-            f"{text} gives {what}, and the callback LearningRateScheduler takes a float of Python's: it calls {text} "
-            "with the number of the epoch, not of the step."
+            f"{named} gives {what}, and the callback LearningRateScheduler takes a float of Python's: it calls "
+            f"{named if named != 'The lambda' else 'it'} with the number of the epoch, not of the step."
         )
-        alone = schedule or (isinstance(given, ast.Name) and _parameters(spot.source.tree, given.id) == 1)
-        rate = f"lambda epoch: float({text}(epoch))" if alone else f"lambda epoch, lr: float({text}(epoch, lr))"
-        edit = wrapping.replace_expression(spot, given, rate)
+        node, rate = given, f"lambda epoch, lr: float({text}(epoch, lr))"
+        if isinstance(given, ast.Lambda):
+            node, rate = given.body, f"float({spot.source.text(given.body)})"
+        elif schedule or _parameters(spot.source.tree, text) == 1:
+            rate = f"lambda epoch: float({text}(epoch))"
+        edit = wrapping.replace_expression(spot, node, rate)
         advice = f" By the step: keras.optimizers.Adam({text}), without the callback." if schedule else ""
         return Explanation(RULE, spot.file, made[0].lineno, cause + advice, edit)
     return None
+
+
+def _without_return(spot: Spot, given: ast.expr) -> Explanation | None:
+    """A schedule that gave None: of some epochs, or of all."""
+    own = [
+        one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == dotted(given)
+    ]  # fmt: skip
+    if len(own) != 1:
+        return None
+    function, last = own[0], own[0].body[-1]
+    blanks, line = indent_of(spot.source.lines[last.lineno - 1]), last.end_lineno or last.lineno
+    rate = parameters(function)[1] if len(parameters(function)) > 1 else ""
+    some = bool(return_values(function))
+    cause = f"{function.name} gave None for the rate of an epoch: it {'came to its end' if some else 'ends'} without a "
+    cause += "return."
+    if some and rate:
+        edit = Edit(spot.file, line + 1, line, (f"{blanks}return {rate}",))
+        return Explanation(RULE, spot.file, function.lineno, f"{cause} This keeps the rate that was.", edit)
+    made = with_return(spot.file, spot.source, function) if not some else None
+    advice = (
+        ""
+        if made is not None
+        else "Return a rate there too. With def schedule(epoch, lr) it can return lr, the last one."
+    )
+    return Explanation(RULE, spot.file, function.lineno, cause, made, advice)
 
 
 def _parameters(tree: ast.AST, name: str) -> int:

@@ -1,0 +1,142 @@
+"""Models that Keras cannot train yet: no loss, not compiled, a sequence without a batch, a name that Keras has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.symbols import calls, extends_keras, lookup, of_keras, shape_of_data
+
+RULE = "structure"
+_NO_LOSS = "No loss to compute. Provide a `loss` argument in `compile()`"
+_UNCOMPILED = re.compile(r"'\w+' object has no attribute '(optimizer|loss)'|^You must call `compile\(\)` before")
+_EMPTY = "The PyDataset has length 0"
+_RESERVED = re.compile(r"^`(?:Model|Sequential)\.layers` attribute is reserved")
+_DATASETS = {"Sequence", "PyDataset"}
+_FARTHEST = 20
+"""Lines from the first to the last that one paste changes."""
+_LOSSES = {"sigmoid": "binary_crossentropy", "linear": "mse", None: "mse"}
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a model lacks what training needs."""
+    spot, message = situation.last, situation.message
+    if spot is None or situation.body:
+        return None
+    if _NO_LOSS in message:
+        return _without_loss(situation, spot)
+    if _UNCOMPILED.search(message) is not None:
+        return _uncompiled(situation, spot)
+    if message == _EMPTY:
+        return _without_batches(situation)
+    return _reserved(spot) if _RESERVED.search(message) is not None else None
+
+
+def _without_loss(situation: Situation, spot: Spot) -> Explanation | None:
+    """`compile` without a loss; the one that goes with the last layer and the labels."""
+    for at, fit in failed_fits(situation):
+        owner = dotted(fit.func).rpartition(".")[0]
+        made = [
+            one for one in calls(at.source.tree)
+            if isinstance(one.func, ast.Attribute) and one.func.attr == "compile" and dotted(one.func.value) == owner
+        ]  # fmt: skip
+        model = lookup(fit.func.value, at) if isinstance(fit.func, ast.Attribute) else None
+        if len(made) != 1 or extends_keras(type(model)):
+            continue
+        loss = _loss(at, fit, model)
+        cause = f"compile of {owner} was given no loss: there is nothing to make smaller."
+        if not loss:
+            return Explanation(RULE, at.file, made[0].lineno, cause, None, "Give it one: loss=...")
+        text = at.source.with_argument(made[0], f'loss="{loss}"')
+        edit = edit_of(at.file, at.source.replaced({made[0]: text}))
+        cause += f" {loss} goes with its last layer and these labels."
+        return Explanation(RULE, at.file, made[0].lineno, cause, edit, "", "likely")
+    return None
+
+
+def _loss(spot: Spot, fit: ast.Call, model: Any) -> str:
+    layers = getattr(model, "layers", None) or []
+    activation = getattr(getattr(layers[-1], "activation", None), "__name__", None) if layers else "?"
+    if activation != "softmax":
+        return _LOSSES.get(activation, "")
+    labels = argument(fit, 1, "y")
+    shape = shape_of_data(lookup(labels, spot)) if labels is not None else None
+    if shape is None:
+        return ""
+    return "sparse_categorical_crossentropy" if len(shape) == 1 or shape[-1] == 1 else "categorical_crossentropy"
+
+
+def _uncompiled(situation: Situation, spot: Spot) -> Explanation | None:
+    """A model whose optimizer is asked for, or that is trained, before `compile`."""
+    statement = situation.statement
+    for one in ast.walk(statement) if statement is not None else ():
+        if not isinstance(one, ast.Attribute):
+            continue
+        model = lookup(one.value, spot)
+        if model is not None and of_keras(type(model), "Model") and not getattr(model, "compiled", True):
+            name = spot.source.text(one.value)
+            later = [
+                call for call in calls(spot.source.tree)
+                if dotted(call.func) == f"{name}.compile" and call.lineno > spot.line
+            ]  # fmt: skip
+            cause = f"{name} is not compiled yet: it has its optimizer and its loss by compile."
+            cause += f" That stands in line {later[0].lineno}." if later else ""
+            advice = f'Call {name}.compile(optimizer="adam", loss=...) above this line.'
+            return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+    return None
+
+
+def _without_batches(situation: Situation) -> Explanation | None:
+    """A PyDataset whose `__len__` rounds down to 0."""
+    found = [
+        (file, source, method, one) for file, source in situation.sources() for method in _lengths(source.tree)
+        for one in ast.walk(method) if isinstance(one, ast.BinOp) and isinstance(one.op, (ast.FloorDiv, ast.Div))
+    ]  # fmt: skip
+    if len(found) != 1:
+        return None
+    file, source, method, division = found[0]
+    value = next((one.value for one in ast.walk(method) if isinstance(one, ast.Return)), None)
+    if value is None:
+        return None
+    rows, batch = source.text(division.left), source.atom(division.right)
+    edit = edit_of(file, source.replaced({value: f"({rows} + {batch} - 1) // {batch}"}))
+    cause = (
+        f"`{source.text(division)}` is 0: there are fewer rows than one batch has. Rounded up, the last batch is a "
+        "smaller one."
+    )
+    return Explanation(RULE, file, division.lineno, cause, edit)
+
+
+def _lengths(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    """The `__len__` of classes that are Keras' datasets by their bases."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.ClassDef) and {dotted(base).rpartition(".")[2] for base in one.bases} & _DATASETS:
+            yield from (part for part in one.body if isinstance(part, ast.FunctionDef) and part.name == "__len__")
+
+
+def _reserved(spot: Spot) -> Explanation | None:
+    """`self.layers = [...]` of a Model, which has its layers by that name."""
+    source = spot.source
+    statement = spot.statement
+    holder = (
+        next((one for one in source.around(statement) if isinstance(one, ast.ClassDef)), None) if statement else None
+    )
+    if holder is None:
+        return None
+    used = [one for one in ast.walk(holder) if isinstance(one, ast.Attribute) and dotted(one) == "self.layers"]
+    taken = {one.attr for one in ast.walk(holder) if isinstance(one, ast.Attribute)}
+    name = next((one for one in ("blocks", "own_layers", "layer_list") if one not in taken), "")
+    cause = "self.layers is Keras' own list of a model's layers, and cannot be set."
+    first, last = min(one.lineno for one in used), max(one.end_lineno or one.lineno for one in used)
+    if not name or last - first >= _FARTHEST:
+        return Explanation(RULE, spot.file, spot.line, cause, None, "Call yours by another name.")
+    pieces: dict[ast.expr, str] = dict.fromkeys(used, f"self.{name}")
+    edit = Edit(spot.file, first, last, source.spliced(pieces, first, last))
+    return Explanation(RULE, spot.file, spot.line, cause, edit)

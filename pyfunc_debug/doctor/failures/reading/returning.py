@@ -1,0 +1,61 @@
+"""Functions of the user's that end without a `return`, and the one that they lack."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import return_values
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of
+
+IN_PLACE = frozenset({
+    "adapt", "add", "append", "build", "clear", "compile", "discard", "extend", "fill", "insert", "load_weights",
+    "remove", "reset_state", "reverse", "save", "save_weights", "set_weights", "shuffle", "sort", "start", "summary",
+    "update",
+})  # fmt: skip
+"""Methods of lists, dicts, models and layers that change what they are called on, and give None."""
+
+
+def works_in_place(node: ast.AST | None) -> bool:
+    """Whether an expression calls such a method."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in IN_PLACE
+
+
+def returns_nothing(function: ast.FunctionDef) -> bool:
+    """Whether a function has neither a value to return nor one to yield."""
+    yields = any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in own_nodes(function))
+    return not yields and not return_values(function)
+
+
+def with_return(file: str, source: Source, function: ast.FunctionDef) -> Edit | None:
+    """The `return` of what a function's last statement made or changed; None where it does neither."""
+    last = function.body[-1]
+    blanks, end = indent_of(source.lines[function.body[-1].lineno - 1]), last.end_lineno or last.lineno
+    if isinstance(last, ast.Expr) and isinstance(last.value, (ast.BinOp, ast.Call)) and _computes(last.value):
+        text = source.text(last.value).split("\n")
+        return Edit(file, last.lineno, end, (f"{blanks}return {text[0]}", *text[1:]))
+    name = result(last)
+    return Edit(file, end + 1, end, (f"{blanks}return {name}",)) if name else None
+
+
+def result(last: ast.stmt) -> str:
+    """The name of what a statement made or changed; "" where it is not one."""
+    if isinstance(last, ast.Assign) and len(last.targets) == 1 and isinstance(last.targets[0], (ast.Name, ast.Tuple)):
+        return ast.unparse(last.targets[0]).strip("()")
+    if isinstance(last, ast.AugAssign) and isinstance(last.target, ast.Name):
+        return last.target.id
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and works_in_place(last.value):
+        owner = last.value.func.value  # type: ignore[attr-defined]
+        return owner.id if isinstance(owner, ast.Name) else ""
+    return ""
+
+
+def _computes(value: ast.expr) -> bool:
+    """Whether a statement of this expression alone does nothing but compute: its value is lost."""
+    if not isinstance(value, ast.Call):
+        return True
+    name = dotted(value.func)
+    first = name.partition(".")[0]
+    plain = not works_in_place(value) and not name.endswith(("print", "assert_equal", "write", "scalar"))
+    return plain and (first in ("tf", "np", "keras", "K", "ops") or name.startswith(("self.", "layers.")))
