@@ -106,3 +106,21 @@ def a_list_that_is_only_counted():
     for _ in range(3):
         acc[0] += 1.0
         step(tf.constant(1.0))
+
+
+@triggers("trace-only", says="self.rows[self.ptr].assign(x)")
+def a_buffer_of_tensor_arrays_that_a_traced_method_writes():
+    class Buffer(tf.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.rows = tf.TensorArray(tf.float32, size=size, clear_after_read=False)
+            self.ptr, self.max_size = 0, size
+
+        @tf.function
+        def store(self, x):
+            self.rows = self.rows.write(self.ptr, x)
+            self.ptr = (self.ptr + 1) % self.max_size
+
+    buffer = Buffer(4)
+    for i in range(3):
+        buffer.store(tf.constant(float(i)))

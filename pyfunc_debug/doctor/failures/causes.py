@@ -356,6 +356,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     returns_in_loops.explain,
     nested_results.explain,
     eager_arrays.explain,
+    eager_arrays.at_variable,
     autograph.condition,
     guards.explain,
     guards.differing,

@@ -281,6 +281,8 @@ def _read_elsewhere(function: Definition, write: code.Write) -> bool:
 def _variables(facts: Facts, function: Function, writes: Sequence[code.Write]) -> str:
     """The lines with variables of TensorFlow's, which a graph can change, and where they are made."""
     edits: list[Edit | None] = []
+    if arrays := _written_arrays(writes):
+        return arrays
     for write in writes:
         found = _variable(facts, function, write)
         if isinstance(found, str):
@@ -291,6 +293,28 @@ def _variables(facts: Facts, function: Function, writes: Sequence[code.Write]) -
     if max(taken.values(), default=0) > 1 and len(writes) > 1:  # one line computes with several of them
         return _variables(facts, function, writes[:1])
     return pastes.written(*edits)
+
+
+def _written_arrays(writes: Sequence[code.Write]) -> str:
+    """Words for `self.buffer = self.buffer.write(at, x)`, of a TensorArray: "" where no line does that."""
+    lines, others = [], []
+    for write in writes:
+        name = write.target or write.name
+        body = syntax.parse(write.text).body
+        value = body[0].value if body and isinstance(body[0], ast.Assign) else None
+        writes_part = (
+            isinstance(value, ast.Call) and ast.unparse(value.func) == f"{name}.write" and len(value.args) == 2
+        )
+        if isinstance(value, ast.Call) and writes_part:
+            at, part = map(ast.unparse, value.args)
+            lines.append(f"{name}[{at}].assign({part})")
+        else:
+            others.append(name)
+    if not lines:
+        return ""
+    made = "# once, before the function is traced: tf.Variable(tf.zeros((size, ...))) in the place of each TensorArray"
+    also = f",\n# and of {listed(others)} tf.Variable(0), changed by .assign(...)" if others else ""
+    return "\n".join([*lines, f"{made}, which lasts for one run{also}"])
 
 
 def _printed(facts: Facts, function: Function, writes: Sequence[code.Write]) -> list[Edit | None]:

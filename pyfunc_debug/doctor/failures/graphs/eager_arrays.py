@@ -9,7 +9,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_tf_variable, lookup, method_calls
 
 RULE = "symbolic-value"
 _SAID = "Attempting to build a graph-mode TF2-style TensorArray from either an eager-mode"
@@ -27,6 +27,28 @@ def explain(situation: Situation) -> Explanation | None:
         found = [one for one in _arrays(spot, function) if _makers(spot, function, situation.spots[:place], one)]
         if found:
             return _told(spot, function, situation.spots[:place], found)
+    return None
+
+
+def at_variable(situation: Situation) -> Explanation | None:
+    """The explanation, if the place in such an array is a variable: Python would need its value."""
+    spot, statement = situation.last, situation.statement
+    if spot is None or statement is None or "as a Python `bool`" not in situation.message:
+        return None
+    for call in method_calls(statement, "write", "read", "scatter", "gather"):
+        owner = call.func.value  # type: ignore[attr-defined]
+        value, at = lookup(owner, spot), call.args[0] if call.args else None
+        if at is None or not _is_array(value) or not is_tf_variable(lookup(at, spot)):
+            continue
+        name, place = spot.source.text(owner), spot.source.text(at)
+        cause = (
+            f"{name} is a TensorArray that was made in eager code: it takes Python's numbers, and {place} is a "
+            "variable. It lasts for one run only."
+        )
+        given = spot.source.text(call.args[1]) if len(call.args) > 1 else "x"
+        tf = alias(spot, "tensorflow")
+        advice = f"Make it {tf}.Variable({tf}.zeros((size, ...))), and here {name}[{place}].assign({given})."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     return None
 
 
