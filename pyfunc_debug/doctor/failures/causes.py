@@ -155,6 +155,7 @@ from pyfunc_debug.doctor.failures.graphs import (
     mapped,
     mixed_dtypes,
     none_shape,
+    other_names,
     outside_backend,
     own_names,
     python_loops,
@@ -271,6 +272,7 @@ __all__ = ["Edit", "Explanation", "explain", "from_facts"]
 
 CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     own_names.explain,
+    other_names.of_pytorch,
     no_files.of_nothing,
     xla.explain,
     xla.of_op,
@@ -542,6 +544,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     list_arithmetic.explain,
     element_keys.explain,
     none_values.explain,
+    other_names.explain,
 )
 
 OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)
