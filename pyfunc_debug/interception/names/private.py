@@ -399,7 +399,7 @@ def keras_output(model: Any) -> dict[str, Any] | None:
 def _last_activation(tensor: Any) -> tuple[Any, str | None]:
     """The layer that gives an output, and the name of its activation; a linear one hands on that before it."""
     for _ in range(3):
-        layer = getattr(getattr(tensor, "_keras_history", None), "operation", None)
+        layer = keras_maker(tensor)
         if not type(layer).__module__.startswith("keras."):
             return None, None
         kind = type(layer).__name__
@@ -437,6 +437,22 @@ def keras_weighted(layer: Any) -> bool:
 def keras_layers(model: Any) -> Any:
     """The layers of a model or layer of Keras', as a list; None where that is not known. Runs no property of it."""
     return vars(model).get("_layers")
+
+
+def keras_maker(tensor: Any) -> Any:
+    """The layer or operation that a Keras tensor was made by; None where that is not known."""
+    return getattr(getattr(tensor, "_keras_history", None), "operation", None)
+
+
+def keras_given(layer: Any) -> list[Any]:
+    """The Keras tensors that a layer or operation was called on first; none where it was not called."""
+    nodes = keras_nodes(layer)
+    return list(getattr(nodes[0], "input_tensors", ())) if nodes else []
+
+
+def keras_nodes(layer: Any) -> list[Any]:
+    """What Keras keeps of each call of a layer on Keras tensors."""
+    return list(vars(layer).get("_inbound_nodes") or ())
 
 
 def keras_outputs(model: Any) -> Any:

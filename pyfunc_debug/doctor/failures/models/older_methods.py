@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, indent_of
 from pyfunc_debug.doctor.failures.reading.symbols import of_keras
-from pyfunc_debug.interception.names.private import keras_layers
+from pyfunc_debug.interception.names.private import keras_layers, keras_nodes
 
 RULE = "older-api"
 _SHAPES = {"output_shape": "output.shape", "input_shape": "input.shape"}
@@ -71,7 +71,7 @@ def _of_variable(spot: Spot, statement: ast.stmt, name: str) -> Explanation | No
 
 def _of_layer(spot: Spot, of: ast.Attribute, layer: Any) -> Explanation | None:
     owner, call = spot.source.text(of.value), _call(spot.source, of)
-    nodes = len(vars(layer).get("_inbound_nodes") or ())
+    nodes = len(keras_nodes(layer))
     if of.attr in _SHAPES:
         cause = f"A layer of Keras 3 has no {of.attr}: its output and its input know their shapes."
         if nodes == 1:
