@@ -11,6 +11,7 @@ from types import ModuleType
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import indent_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias
 
 RULE = "older-api"
 _ROOTS = ("tensorflow.keras", "keras")
@@ -23,7 +24,8 @@ _MODULES = {
     "gradient_descent_v2": "optimizers", "adam_v1": "optimizers",
 }  # fmt: skip
 """Modules whose names stand in another one now."""
-_OTHERWISE = {"CuDNNLSTM": "LSTM", "CuDNNGRU": "GRU", "adam": "Adam", "sgd": "SGD", "rmsprop": "RMSprop"}
+_OTHERWISE = {"CuDNNLSTM": "LSTM", "CuDNNGRU": "GRU", "adam": "Adam", "sgd": "SGD", "rmsprop": "RMSprop",
+              "Deconvolution2D": "Conv2DTranspose"}  # fmt: skip
 _LEGACY = "keras._tf_keras.keras"
 """What `tensorflow.keras` is: Keras 3, with some modules of Keras 2."""
 
@@ -57,6 +59,8 @@ def _home(keras: ModuleType, root: str, module: str, name: ast.alias) -> tuple[s
     known = f" as {name.asname}" if name.asname else ""
     if name.name in _MODULES:
         return root, f"{_MODULES[name.name]} as {name.asname or name.name}"
+    if module == f"{root}.layers.experimental" and name.name == "preprocessing":  # its layers stand in layers
+        return root, f"layers as {name.asname or name.name}"
     loaded = sys.modules.get(module) or sys.modules.get(module.replace("tensorflow.keras", _LEGACY, 1))
     if loaded is not None and hasattr(loaded, name.name):
         return module, f"{name.name}{known}"
@@ -92,11 +96,29 @@ def _told(spot: Spot, statement: ast.ImportFrom, module: str, homes: Mapping[str
     return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, last, lines))
 
 
+def _elsewhere(spot: Spot, statement: ast.stmt, asked: ModuleType, name: str) -> Explanation | None:
+    """`keras.layers.CuDNNLSTM`, and what TensorFlow's Keras alone has."""
+    found = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr == name]
+    now, module = _OTHERWISE.get(name, name), asked.__name__.rpartition("keras.")[2]
+    if len(found) != 1 or (now == name and asked.__name__.startswith((_LEGACY, "tensorflow"))):
+        return None
+    owner, cause = spot.source.text(found[0].value), f"Keras 3 has {now} in its {module}, and no {name}."
+    if now == name:
+        owner = f"{alias(spot, 'tensorflow')}.keras.{module}"
+        cause = f"keras.{module} of Keras 3 has no {name}: TensorFlow's keras still has it."
+    elif not hasattr(asked, now):
+        return None
+    edit = edit_of(spot.file, spot.source.replaced({found[0]: f"{owner}.{now}"}))
+    return Explanation(RULE, spot.file, found[0].lineno, cause, edit, "" if edit else f"Write {owner}.{now}.")
+
+
 def _attribute(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanation | None:
     """`keras.layers.experimental.preprocessing.Rescaling` as `keras.layers.Rescaling`."""
     asked, name = getattr(situation.inner, "obj", None), getattr(situation.inner, "name", None)
     if not isinstance(asked, ModuleType) or not asked.__name__.startswith(("keras.", "tensorflow.keras")):
         return None
+    if name in _OTHERWISE or _legacy(asked.__name__.partition("keras")[2], str(name)):
+        return _elsewhere(spot, statement, asked, str(name))
     if name not in ("experimental", *_MODULES):
         return None
     pieces: dict[ast.expr, str] = {}

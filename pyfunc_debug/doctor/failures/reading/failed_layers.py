@@ -298,6 +298,9 @@ def failed_layer(situation: Situation) -> FailedLayer | None:
         own = kept.get("self")
         if own is not None and of_keras(type(own), "Sequential"):
             model = own
+        if frame.f_code.co_name == "call" and type(own).__name__.endswith("Cell"):  # an RNN calls it with its states
+            names = frame.f_code.co_varnames[1 : frame.f_code.co_argcount]
+            found = FailedLayer(situation, spot, own, tuple(kept.get(one) for one in names), None)
         if frame.f_code.co_name not in _HANDS_ON:
             continue
         given = kept.get("args") or ()
