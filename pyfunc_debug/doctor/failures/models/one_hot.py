@@ -74,7 +74,7 @@ def _ends(value: Any) -> tuple[int, int] | None:
 def _less(spot: Spot, node: ast.expr) -> str:
     """Labels less 1."""
     text = spot.source.text(node)
-    listed = type(lookup(node, spot)) in (list, tuple)
+    listed = isinstance(node, (ast.List, ast.Tuple)) or type(lookup(node, spot)) in (list, tuple)
     return f"{alias(spot, 'numpy')}.array({text}) - 1" if listed else f"{text} - 1"
 
 

@@ -68,6 +68,14 @@ def _applied(spot: Spot, call: ast.Call, optimizer: Any) -> Explanation:
     known = {id(one) for one in optimized(optimizer)}
     value = lookup(owner.value, spot) if isinstance(owner, ast.Attribute) else None
     if known & {id(one) for one in getattr(value, "trainable_variables", ())}:
+        builds = [one for one in calls(spot.source.tree) if name and dotted(one.func) == f"{name}.build"]
+        if len(builds) == 1 and len(builds[0].args) == 1 and owner is not None:
+            given = builds[0].args[0]
+            cause = f"{name}.build({text(given)}) lacks variables of {text(owner)}: {name} knows those of its build."
+            edit = edit_of(spot.file, spot.source.replaced({given: text(owner)}))
+            return Explanation(
+                RULE, spot.file, builds[0].lineno, cause, edit, "" if edit else f"Give it {text(owner)}."
+            )
         cause += f": of {model} some were frozen then."
         advice = f"Call {called}.build({model}.weights) before the first step: that makes it for all."
         return Explanation(RULE, spot.file, call.lineno, cause, _built(spot, call, model, name), advice)
