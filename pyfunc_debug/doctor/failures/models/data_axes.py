@@ -9,6 +9,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
@@ -22,7 +23,9 @@ _RANK = re.compile(
 _LAST = {
     "lstm": "features of a step", "gru": "features of a step", "simple_rnn": "features of a step",
     "bidirectional": "features of a step", "conv1d": "channels", "conv2d": "channels", "conv3d": "channels",
-    "conv_lstm2d": "channels",
+    "conv_lstm2d": "channels", "max_pooling1d": "channels", "max_pooling2d": "channels",
+    "average_pooling2d": "channels", "zero_padding2d": "channels", "separable_conv2d": "channels",
+    "depthwise_conv2d": "channels",
 }  # fmt: skip
 """Layers that want an axis more, and what their last one is."""
 _CHANNELS = (1, 3, 4)
@@ -123,7 +126,10 @@ def _declared(spot: Spot, layer: str, got: list[str]) -> Explanation | None:
     own = [
         one for one in shapes
         if isinstance(one, ast.Tuple) and [spot.source.text(part) for part in one.elts] == got[1:]
-    ] or ([one for one in shapes if isinstance(one, ast.Tuple) and len(one.elts) == len(got) - 1])  # fmt: skip
+    ] or [
+        one for one in shapes
+        if isinstance(one, ast.Tuple) and [str(size) for size in computed(one, spot) or ()] == got[1:]
+    ]  # fmt: skip
     if len(own) != 1:
         return None
     new = "(" + ", ".join([*(spot.source.text(part) for part in own[0].elts), "1"]) + ")"

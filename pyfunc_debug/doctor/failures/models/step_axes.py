@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
-from pyfunc_debug.doctor.failures.reading.failed_layers import FailedLayer, Made, Shape, failed_layer
+from pyfunc_debug.doctor.failures.reading.evaluation import computed
+from pyfunc_debug.doctor.failures.reading.failed_layers import FailedLayer, Made, Shape, arguments, failed_layer
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.symbols import shape_of, sizes_of
@@ -18,7 +19,10 @@ from pyfunc_debug.doctor.failures.reading.symbols import shape_of, sizes_of
 RULE = "structure"
 _SAID = re.compile(r"is incompatible with the layer: expected (?:min_)?ndim=(\d+), found ndim=(\d+)")
 _STEPS = re.compile(r"`TimeDistributed` Layer should be passed an `input_shape` with at least 3 dimensions")
-_RECURRENT = ("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional")
+_RECURRENT = ("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "ConvLSTM2D")
+_CHANNELS = (1, 3, 4)
+"""Of an image."""
+_PLANES = re.compile(r"(.*)([12])D")
 _SERIES = (
     *_RECURRENT, "TimeDistributed", "Conv1D", "Conv1DTranspose", "SeparableConv1D", "MaxPooling1D", "AveragePooling1D",
     "GlobalMaxPooling1D", "GlobalAveragePooling1D", "UpSampling1D", "ZeroPadding1D",
@@ -39,10 +43,13 @@ def explain(situation: Situation) -> Explanation | None:
     if wanted == 2 and got == 3 and failed.kind == "RepeatVector":
         return _all_steps(failed)
     if wanted == 3 and got == 4 and failed.kind in (*_RECURRENT, "Conv1D"):
-        return _image(failed, failed.shapes[0])
+        plain = failed.kind == "Conv1D" and failed.shapes[0][-1] in _CHANNELS
+        return _dimensions(failed, got) if plain else _image(failed, failed.shapes[0])
+    if failed.kind == "ConvLSTM2D" and (wanted, got) == (5, 4):
+        return _last_step(failed) or _film(failed)
     if got == 2 and wanted > 3:
         return _rows(failed, wanted)
-    return None
+    return _dimensions(failed, got) if got == wanted + 1 else None
 
 
 def _recurrent(failed: FailedLayer) -> Any:
@@ -87,6 +94,37 @@ def _all_steps(failed: FailedLayer) -> Explanation | None:
     return Explanation(
         RULE, made.spot.file, given.lineno, cause, inner.edit(inner.with_arguments(return_sequences="False"))
     )
+
+
+def _film(failed: FailedLayer) -> Explanation | None:
+    """Images for a layer of films."""
+    shape = failed.shapes[0]
+    if [type(one).__name__ for one in failed.before] != ["InputLayer"] or shape[-1] not in _CHANNELS:
+        return None
+    made = failed.made(failed.layer)
+    if made is None:
+        return None
+    cause = (
+        f"ConvLSTM2D takes films, [batch, frames, height, width, channels], and the input is images, {_sizes(shape)}."
+    )
+    advice = f"Give the Input the number of frames in front: (frames, {', '.join(map(str, shape[1:]))})."
+    return Explanation(RULE, made.spot.file, made.call.lineno, cause, None, advice)
+
+
+def _dimensions(failed: FailedLayer, got: int) -> Explanation | None:
+    """`GlobalAveragePooling1D` of images."""
+    named, made = _PLANES.fullmatch(failed.kind), failed.made(failed.layer)
+    if named is None or made is None or isinstance(made.call.func, ast.Call):
+        return None
+    if any(
+        isinstance(computed(one, made.spot), (tuple, list)) for one in arguments(made.call, type(failed.layer)).values()
+    ):
+        return None
+    new = f"{named[1]}{got - 2}D"
+    what = "a series" if got == 3 else "an image" if got == 4 else "a volume"
+    cause = f"{failed.kind} takes one axis less: {_sizes(failed.shapes[0])} is {what}, for which there is {new}."
+    text = made.source.text_with(made.call, {made.call.func: made.other(new)})
+    return Explanation(RULE, made.spot.file, made.call.lineno, cause, made.edit(text), "", "likely")
 
 
 def _inner(made: Made) -> Made | None:

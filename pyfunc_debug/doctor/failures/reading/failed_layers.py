@@ -131,7 +131,24 @@ class FailedLayer:
     def before(self) -> list[Any]:
         """The layers in front of it, nearest first, as far as each has one input."""
         first = self.given[0] if self.given else None
-        return list(_before(first)) if is_keras(first) else []
+        return list(_before(first)) if is_keras(first) else list(self._above())
+
+    def _above(self) -> Iterator[Any]:
+        """The same in a `call` of the user's, where tensors know nothing of layers: by the lines above."""
+        statement, function, call = self.spot.statement, self.spot.function, self.call
+        node = call.args[0] if call is not None and call.args else None
+        if not isinstance(function, ast.FunctionDef) or statement not in function.body:
+            return
+        for one in reversed(function.body[: function.body.index(statement)]):
+            if not isinstance(node, ast.Name) or not isinstance(one, ast.Assign):
+                return
+            if [dotted(target) for target in one.targets] != [node.id]:
+                continue
+            layer = lookup(one.value.func, self.spot) if isinstance(one.value, ast.Call) else None
+            if not isinstance(one.value, ast.Call) or not is_layer(layer) or len(one.value.args) != 1:
+                return
+            yield layer
+            node = one.value.args[0]
 
     def made(self, layer: Any) -> Made | None:
         """The user's call that made a layer; None where it may be one of several."""
