@@ -159,7 +159,10 @@ def _rows(failed: FailedLayer, wanted: int) -> Explanation | None:
     units = argument(made.call, 0, "units") if made is not None else None
     if made is not None and units is not None:
         factors = _factors(units)
-        edit = failed.with_layer(f"Reshape(({', '.join(map(made.source.text, factors))}))")
+        texts = list(map(made.source.text, factors))
+        if len(texts) == 3 and texts[0] != texts[1] == texts[2]:  # channels were written in front of the pixels
+            texts = [*texts[1:], texts[0]]
+        edit = failed.with_layer(f"Reshape(({', '.join(texts)}))")
         if len(factors) == wanted - 1 and edit is not None:
             cause = (
                 f"Dense (line {made.call.lineno}) gives a row of {shape_of(failed.given[0])[-1]} numbers, "  # type: ignore[index]
