@@ -162,9 +162,12 @@ def _scaled(failed: FailedLayer, sizes: list[tuple[int, ...]], nodes: list[ast.e
             "likely",
         )
     if count == 2 and min(small) > 1 and all(b < 2 * a for a, b in zip(small, large)):
+        unpadded = _unpadded(failed, failed.given[0][nodes.index(less)], large, said)
+        if unpadded is not None:
+            return unpadded
         ends = [f"{one}.shape[{at}]" for at in (1, 2)] if often else map(str, small)
         edit = failed.around({more: f"CenterCrop({', '.join(ends)})"})
-        cause = f"{said}: a convolution without padding cuts the borders off. The middle of {other} fits."
+        cause = f"{said}. Only tensors of one size can be joined: the middle of {other} has it."
         return Explanation(RULE, failed.spot.file, more.lineno, cause, edit, "", "likely")
     return None
 
@@ -215,7 +218,7 @@ def _added(failed: FailedLayer, shapes: list[Shape], nodes: list[ast.expr]) -> E
             "that shape."
         )
         return Explanation(RULE, failed.spot.file, nodes[large].lineno, cause, edit, "", "likely")
-    return _unpadded(failed, given[large], given[small], said)
+    return _unpadded(failed, given[small], inside if large == 0 else outside, said)
 
 
 def _in_function(failed: FailedLayer, start: ast.expr, end: ast.expr, rank: int) -> Edit | None:
@@ -230,29 +233,27 @@ def _in_function(failed: FailedLayer, start: ast.expr, end: ast.expr, rank: int)
     return Edit(spot.file, statement.lineno, statement.lineno - 1, lines)
 
 
-def _unpadded(failed: FailedLayer, start: Any, end: Any, said: str) -> Explanation | None:
-    """Convolutions without padding between two tensors that are added."""
-    maker, _ = one_back(start)
+def _unpadded(failed: FailedLayer, end: Any, wanted: tuple[int, ...], said: str) -> Explanation | None:
+    """Convolutions without padding on the way from a tensor of the wanted size to a smaller one."""
     layers = []
     tensor = end
     for _ in range(_FARTHEST):
         layer, given = one_back(tensor)
-        if layer is None or layer is maker or len(given) != 1:
+        if layer is None or len(given) != 1 or _pixels(tensor) == wanted:
             break
         layers.append(layer)
         tensor = given[0]
-    if tensor is not start and one_back(tensor)[0] is not maker:
+    if _pixels(tensor) != wanted:
         return None
     cut = [one for one in layers if vars(one).get("padding") == "valid" and "kernel_size" in vars(one)]
     made = [failed.made(one) for one in cut]
     if not made or any(vars(one).get("strides") != (1,) * len(vars(one)["kernel_size"]) for one in cut):
         return None
     found = [one for one in made if one is not None]
-    start_sizes, end_sizes = shape_of(start) or (), shape_of(end) or ()
-    lost = tuple(sum(vars(one)["kernel_size"][at] - 1 for one in cut) for at in range(len(start_sizes) - 2))
+    lost = tuple(sum(vars(one)["kernel_size"][at] - 1 for one in cut) for at in range(len(wanted)))
     if len(found) != len(cut) or len({one.call for one in found}) != len(cut):
         return None
-    if lost != tuple((a or 0) - (b or 0) for a, b in zip(start_sizes[1:-1], end_sizes[1:-1])):
+    if lost != tuple(a - b for a, b in zip(wanted, _pixels(end))):
         return None
     edits = [one.edit(one.with_arguments(padding='"same"')) for one in found]
     if len({one.file for one in edits}) != 1 or len({one.first for one in edits}) != len(edits):
@@ -261,6 +262,11 @@ def _unpadded(failed: FailedLayer, start: Any, end: Any, said: str) -> Explanati
     cause = f"{said}: {type(first.layer).__name__} (line {first.call.lineno}) cuts the borders off, as it pads nothing."
     edit = together(edits, first.source.lines)
     return Explanation(RULE, first.spot.file, first.call.lineno, cause, edit)
+
+
+def _pixels(tensor: Any) -> tuple[int, ...]:
+    """The sizes of a tensor without batch and channels; 0 for an open one."""
+    return _sizes(shape_of(tensor) or ())[:-1]
 
 
 def _products(failed: FailedLayer, shapes: list[Shape]) -> Explanation | None:

@@ -85,8 +85,9 @@ def _padded(failed: FailedLayer, shape: Shape) -> Explanation | None:
     left = " x ".join(str(size) for size in shape[1:-1])
     needs = vars(failed.layer).get("kernel_size") or vars(failed.layer).get("pool_size") or ()
     whole = f" of {' x '.join(map(str, first[1:-1]))}" if first is not None and len(first) == len(shape) else ""
+    only = f"The input is {left}" if whole == f" of {left}" else f"Only {left} is left{whole} here"
     cause = (
-        f"Only {left} is left{whole} here, and {failed.kind} takes {' x '.join(map(str, needs))} at once. "
+        f"{only}, and {failed.kind} takes {' x '.join(map(str, needs))} at once. "
         'padding="same" adds at the borders what is missing.'
     )
     return Explanation(RULE, made.spot.file, made.call.lineno, cause, together(edits, made.source.lines), "", "likely")
