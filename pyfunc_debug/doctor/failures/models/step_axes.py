@@ -73,11 +73,16 @@ def _last_step(failed: FailedLayer) -> Explanation | None:
         return None
     kind = inner.call.func.attr if isinstance(inner.call.func, ast.Attribute) else ast.unparse(inner.call.func)
     cause = (
-        f"{kind} (line {inner.call.lineno}) gives its last step only, {_sizes(failed.shapes[0])}, "
+        f"{kind} (line {inner.call.lineno}) gives its last step only{_given(failed, layer)}, "
         f"and the {failed.kind} behind it takes all steps."
     )
     new = inner.with_arguments(return_sequences="True")
     return Explanation(RULE, made.spot.file, inner.call.lineno, cause, inner.edit(new))
+
+
+def _given(failed: FailedLayer, layer: Any) -> str:
+    """The shape of what a layer gives, behind a comma, where the failed one gets just that."""
+    return f", {_sizes(failed.shapes[0])}" if failed.before[:1] == [layer] else ""
 
 
 def _all_steps(failed: FailedLayer) -> Explanation | None:
@@ -88,7 +93,7 @@ def _all_steps(failed: FailedLayer) -> Explanation | None:
     if made is None or inner is None or given is None:
         return None
     cause = (
-        f"return_sequences=True (line {given.lineno}) gives all steps, {_sizes(failed.shapes[0])}, and RepeatVector "
+        f"return_sequences=True (line {given.lineno}) gives all steps{_given(failed, layer)}, and RepeatVector "
         "repeats one row: the last step."
     )
     return Explanation(
