@@ -270,7 +270,17 @@ from pyfunc_debug.doctor.failures.models import (
     varying_batches,
     weights_read,
 )
-from pyfunc_debug.doctor.failures.ops import matched_shapes
+from pyfunc_debug.doctor.failures.ops import (
+    einsum_letters,
+    float_sizes,
+    index_bounds,
+    index_vectors,
+    matched_shapes,
+    missing_axes,
+    pieces,
+    reshaped_sizes,
+    unlike_shapes,
+)
 from pyfunc_debug.doctor.failures.pastes import neighbours, whole_functions
 from pyfunc_debug.doctor.failures.pastes.added_imports import with_imports
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, from_facts
@@ -567,6 +577,14 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     element_keys.explain,
     none_values.explain,
     other_names.explain,
+    unlike_shapes.explain,
+    reshaped_sizes.explain,
+    index_bounds.explain,
+    pieces.explain,
+    missing_axes.explain,
+    float_sizes.explain,
+    index_vectors.explain,
+    einsum_letters.explain,
 )
 
 OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)

@@ -291,6 +291,13 @@ dataset_functions = operator.methodcaller("_functions")
 """The functions of one transformation of a Dataset, wrapped."""
 dataset_inputs = operator.methodcaller("_inputs")
 """The Datasets that a Dataset reads from."""
+
+
+def iterated(iterator: Any) -> Any:
+    """The Dataset that an iterator of eager code goes over; None of other values."""
+    return vars(iterator).get("_dataset") if type(iterator).__name__ == "OwnedIterator" else None
+
+
 _SAME_ROWS = frozenset((
     "BatchDataset", "CacheDataset", "OptionsDataset", "ParallelBatchDataset", "PrefetchDataset", "RepeatDataset",
     "ShuffleDataset",

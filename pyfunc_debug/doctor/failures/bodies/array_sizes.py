@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.shapes import square_side
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, lookup
@@ -64,13 +65,12 @@ def _reshaped(spot: Spot, statement: ast.stmt, size: int, shape: tuple[int, ...]
     cause = f"the array has {size:,} numbers, and {shape} has {wanted:,}."
     given = found[0].args[-1:] if found[0].args and isinstance(found[0].args[-1], (ast.Tuple, ast.List)) else []
     parts = given[0].elts if given else found[0].args  # type: ignore[attr-defined]
-    sides = [one for one in parts if isinstance(one, ast.Constant) and type(one.value) is int and one.value > 4]
-    equal = {one.value for one in sides if isinstance(one.value, int)}
-    rest = wanted // next(iter(equal)) ** 2 if len(sides) == 2 and len(equal) == 1 else 0
-    side = math.isqrt(size // rest) if rest and size % rest == 0 else 0
-    if rest and side**2 * rest == size:
+    sizes = [one.value if isinstance(one, ast.Constant) and type(one.value) is int else None for one in parts]
+    sides, side = square_side(size, wanted, sizes)
+    if side:
+        rest = size // side**2
         cause += f" It is {side} x {side}" + (f" x {rest}." if rest > 1 else ".")
-        return _edited(spot, {one: str(side) for one in sides}, cause)
+        return _edited(spot, {parts[at]: str(side) for at in sides}, cause)
     return Explanation(RULE, spot.file, spot.line, cause, None, f"Write sizes whose product is {size:,}.")
 
 

@@ -6,9 +6,11 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.dtypes import KERNELS
 from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.refused_ops import shape_at
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, root_is, shape_of, sizes_of
 
 RULE = "structure"
@@ -18,7 +20,6 @@ _DTYPE = re.compile(
     r"cannot compute ConcatV2 as input #(\d+)\(zero-based\) was expected to be an? (\w+) tensor but is an? (\w+)"
 )
 _LISTED = re.compile(r"Tensors in list passed to 'values' of 'ConcatV2' Op have types \[([\w, ]*)\]")
-_KINDS = {"float": "float32", "double": "float64", "half": "float16", "int64": "int64", "int32": "int32"}
 _MATRIX = 2
 _Shape = tuple[int | None, ...]
 
@@ -35,13 +36,65 @@ def explain(situation: Situation) -> Explanation | None:
             continue
         if name == "matmul" and _MATMUL.search(said):
             return _matmul(spot, call)
+        if name == "rgb_to_grayscale" and _MATMUL.search(said):
+            return _gray(spot, call)
         if name == "concat" and (kind := _DTYPE.search(said)):
             return _cast(spot, call, int(kind[1]), kind[2], kind[3])
         if name == "concat" and (listed := _LISTED.search(said)):
             return _casts(spot, call, listed[1].split(", "))
         if name == "concat" and _CONCAT.search(said):
             return _axis(spot, call)
-    return None
+    products = [one for one in ast.walk(statement) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.MatMult)]
+    return _product(spot, products[0]) if len(products) == 1 and _MATMUL.search(said) else None
+
+
+def _product(spot: Spot, product: ast.BinOp) -> Explanation | None:
+    """`x @ w` of a vector, or of a w whose columns are as many as those of x."""
+    a, b = shape_at(product.left, spot), shape_at(product.right, spot)
+    if a is None or b is None or None in a[-_MATRIX:] or None in b[-_MATRIX:]:
+        return None
+    source, tf = spot.source, alias(spot, "tensorflow")
+    one, other = source.text(product.left), source.text(product.right)
+    cause = f"{short(one, 30)} has the shape {sizes_of(a)}, and {short(other, 30)} {sizes_of(b)}"
+    if len(a) == 1 and len(b) == _MATRIX and a[0] == b[0]:
+        new = f"{tf}.linalg.matvec({other}, {one}, transpose_a=True)"
+        cause += ": @ of tensors takes no vectors, as NumPy's does. matvec takes one, behind its matrix."
+    elif len(b) == 1 and len(a) == _MATRIX and a[1] == b[0]:
+        new = f"{tf}.linalg.matvec({one}, {other})"
+        cause += ": @ of tensors takes no vectors, as NumPy's does. matvec takes one."
+    elif len(a) == len(b) == _MATRIX and a[-1] != b[-2] and (a[-1] == b[-1]) != (a[-2] == b[-2]):
+        behind = a[-1] == b[-1]
+        new = f"{source.atom(product.left)} @ {tf}.transpose({other})"
+        new = new if behind else f"{tf}.transpose({one}) @ {source.atom(product.right)}"
+        cause += (
+            ": the columns of the first have to be as many as the rows of the second. With "
+            f"{short(other if behind else one, 30)} transposed they are."
+        )
+    else:
+        return None
+    return Explanation(
+        RULE, spot.file, product.lineno, cause, edit_of(spot.file, source.replaced({product: new})), "", "likely"
+    )
+
+
+def _gray(spot: Spot, call: ast.Call) -> Explanation | None:
+    """`tf.image.rgb_to_grayscale` of an image that is gray: it multiplies three channels by three numbers."""
+    given = argument(call, 0, "images")
+    shape = shape_at(given, spot) if given is not None else None
+    if given is None or not shape or shape[-1] in (3, None):
+        return None
+    cause = (
+        f"{short(spot.source.text(given), 30)} has {shape[-1]} channel{'s' * (shape[-1] != 1)}, {sizes_of(shape)}, and "
+        "rgb_to_grayscale takes three."
+    )
+    text = spot.source.text(given)
+    new = text if shape[-1] == 1 else f"{spot.source.text_with(call, {given: f'{spot.source.atom(given)}[..., :3]'})}"
+    if shape[-1] not in (1, 4):
+        return None
+    cause += " It is gray already." if shape[-1] == 1 else " The fourth is how far one sees through."
+    return Explanation(
+        RULE, spot.file, call.lineno, cause, edit_of(spot.file, spot.source.replaced({call: new})), "", "likely"
+    )
 
 
 def _matmul(spot: Spot, call: ast.Call) -> Explanation | None:
@@ -97,13 +150,13 @@ def _axis(spot: Spot, call: ast.Call) -> Explanation | None:
 def _cast(spot: Spot, call: ast.Call, place: int, wanted: str, got: str) -> Explanation | None:
     values, tf = argument(call, 0, "values"), alias(spot, "tensorflow")
     nodes = values.elts if isinstance(values, (ast.List, ast.Tuple)) else []
-    if place >= len(nodes) or wanted not in _KINDS or any(isinstance(one, ast.Starred) for one in nodes):
+    if place >= len(nodes) or wanted not in KERNELS or any(isinstance(one, ast.Starred) for one in nodes):
         return None
     whole = wanted.startswith("int") and got in ("float", "double", "half")
-    node, dtype = (nodes[0], _KINDS[got]) if whole and place == 1 else (nodes[place], _KINDS[wanted])
+    node, dtype = (nodes[0], KERNELS[got]) if whole and place == 1 else (nodes[place], KERNELS[wanted])
     text = spot.source.text
     cause = (
-        f"`{text(nodes[place])}` is {_KINDS.get(got, got)}, and what stands before it {_KINDS[wanted]}: concat takes "
+        f"`{text(nodes[place])}` is {KERNELS.get(got, got)}, and what stands before it {KERNELS[wanted]}: concat takes "
         "one dtype, and converts nothing."
     )
     if whole and place > 1:

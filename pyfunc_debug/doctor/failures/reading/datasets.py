@@ -8,7 +8,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
 from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.failures.reading.symbols import is_dataset
-from pyfunc_debug.interception.names.private import batch_size, dataset_inputs, is_eager
+from pyfunc_debug.interception.names.private import batch_size, dataset_inputs, is_eager, iterated
 
 _MOST = 300
 _BATCHES = ("_BatchDataset", "_ParallelBatchDataset")
@@ -28,6 +28,13 @@ def read_here(situation: Situation) -> Iterator[Any]:
     named = [spot.value(name) for name in names(statement)] if spot is not None and statement is not None else []
     found = [value for value in named if is_dataset(value)]
     yield from with_inputs(found) if found else held(situation)
+
+
+def gone_over(situation: Situation) -> Iterator[Any]:
+    """The dataset whose iterator failed, with what it reads from; those of the failing line, where none is known."""
+    known = [value for one in frames(situation.error.__traceback__) for value in list(one.f_locals.values())]
+    found = [dataset for value in known if (dataset := iterated(value)) is not None]
+    yield from with_inputs(found) if found else read_here(situation)
 
 
 def with_inputs(found: Iterable[Any]) -> Iterator[Any]:

@@ -16,6 +16,8 @@ _FIRST = {
     "slice", "split", "squeeze", "stack", "tile", "transpose", "unstack",
 }  # fmt: skip
 """Functions that keep the dtype of what they are given first: the rest are sizes and places."""
+KERNELS = {"float": "float32", "double": "float64", "half": "float16", "int64": "int64", "int32": "int32"}
+"""What TensorFlow's texts of ops call a dtype, and its name in Python."""
 _KNOWN = {*DTYPES, "string"}
 _TEXT = {
     "decode", "lower", "upper", "strip", "join", "read", "replace", "format", "basename", "dirname", "splitext", "sub",

@@ -6,6 +6,7 @@ import ast
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
@@ -17,6 +18,7 @@ Shape = tuple[int | None, ...]
 _RESHAPED = re.compile(
     r"cannot reshape array of size (\d+) into shape \(?([\d, ]+)\)?"
     r"|reshape is a tensor with (\d+) values, but the requested shape has (\d+)"
+    r"|Cannot reshape a tensor with (\d+) elements to shape \[[\d,]*\] \((\d+) elements\)"
 )
 """How NumPy and TensorFlow refuse to reshape."""
 _Assigned = dict[str, list[tuple[ast.expr | None, bool]]]
@@ -53,7 +55,31 @@ def refused_reshape(message: str) -> tuple[int, int] | None:
     found = _RESHAPED.search(message)
     if found is None:
         return None
-    return int(found[1] or found[3]), math.prod(int(one) for one in re.findall(r"\d+", found[2] or found[4]))
+    have, wanted = (one for one in found.groups() if one is not None)
+    return int(have), math.prod(int(one) for one in re.findall(r"\d+", wanted))
+
+
+def square_side(have: int, wanted: int, sizes: Sequence[int | None]) -> tuple[list[int], int]:
+    """The two equal sizes of an image that a shape writes, and the side that holds what there is.
+
+    Args:
+      have: How many numbers there are.
+      wanted: How many the shape holds.
+      sizes: The sizes that are written, None for another expression than a number.
+
+    Returns:
+      The places of the two, and the side; no places and 0 where no square fits.
+    """
+    sides = [at for at, one in enumerate(sizes) if one is not None and one > _SMALLEST]
+    if len(sides) != 2 or len({sizes[at] for at in sides}) != 1:
+        return [], 0
+    rest = wanted // (sizes[sides[0]] or 1) ** 2
+    side = math.isqrt(have // rest) if rest and have % rest == 0 else 0
+    return (sides, side) if side and side**2 * rest == have else ([], 0)
+
+
+_SMALLEST = 4
+"""An image has a larger side; what is not larger counts channels."""
 
 
 def recorded(rows: Query, node: int) -> tuple[dict[int, Shape], int]:

@@ -1,0 +1,71 @@
+"""`tf.reshape` to sizes that do not hold what there is: one is another, rows are counted, or a batch is given."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, Shape, each, shape_at
+from pyfunc_debug.doctor.failures.reading.shapes import refused_reshape, square_side
+from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.symbols import shape_of, sizes_of
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if one change of the sizes that are written makes them hold what there is."""
+    found = refused_reshape(situation.message)
+    return None if found is None else each(situation, _told, *found)
+
+
+def _told(place: Refused, have: int, wanted: int) -> Explanation | None:
+    calls = [one for one in place.calls_of("reshape") if argument(one, 1, "shape") is not None]
+    if len(calls) != 1:
+        return None
+    tensor, shape = argument(calls[0], 0, "tensor"), argument(calls[0], 1, "shape")
+    if tensor is None or not isinstance(shape, (ast.Tuple, ast.List)):
+        return None
+    written = [evaluation.computed(one, place.spot) for one in shape.elts]
+    whole = shape_of(place.op.inputs[0]) if place.op is not None else shape_at(tensor, place.spot)
+    if not written or not all(type(one) is int and one > 0 for one in written) or math.prod(written) != wanted:
+        return None
+    name, rest = short(place.text(tensor), 30), math.prod(written[1:])
+    own = sizes_of(whole) if whole is not None else ""
+    if whole and len(whole) > 1 and _holds(whole, have // wanted if have % wanted == 0 else 0, wanted):
+        cause = (
+            f"{name} is a batch, {own}: {have // wanted} rows of {wanted:,} numbers here, and the line writes the "
+            "shape of one. -1 stands for as many rows as there are."
+        )
+        return place.told(cause, {shape.elts[0]: f"-1, {place.text(shape.elts[0])}"})
+    if whole and len(written) > 1 and _holds(whole, have // rest if have % rest == 0 else 0, rest):
+        cause = (
+            f"{name} has {have // rest} rows of {rest:,} numbers here, and the line writes {written[0]:,}"
+            f"{': the last batch of a dataset is often smaller' if have // rest < written[0] else ''}. -1 stands for "
+            "as many rows as there are."
+        )
+        return place.told(cause, {shape.elts[0]: "-1"})
+    is_same = f"{name} {f'has the shape {own}: ' if own and None not in (whole or ()) else 'has '}{have:,} numbers"
+    cause = f"{is_same}, and {sizes_of(written)} has {wanted:,}."
+    fitting = [at for at in range(len(written)) if (have * written[at]) % wanted == 0]
+    sides, side = square_side(have, wanted, written)
+    if len(fitting) == 1 and whole is not None and None not in whole:
+        size = have * written[fitting[0]] // wanted
+        cause += f" With {size:,} for {place.text(shape.elts[fitting[0]])} it has as many; -1 computes it."
+        return place.told(cause, {shape.elts[fitting[0]]: "-1"})
+    if side:
+        cause += f" It is {side} x {side}" + (f" x {have // side**2}." if have > side**2 else ".")
+        return place.told(cause, {shape.elts[at]: str(side) for at in sides})
+    return None
+
+
+def _holds(whole: Shape, rows: int, row: int) -> bool:
+    """Whether a shape is that of some rows of a length."""
+    return rows > 0 and whole[0] in (None, rows) and None not in whole[1:] and math.prod(_known(whole[1:])) == row
+
+
+def _known(shape: Sequence[int | None]) -> list[int]:
+    return [one for one in shape if one is not None]
