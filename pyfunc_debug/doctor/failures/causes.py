@@ -54,6 +54,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     batches,
     broken_images,
     class_folders,
+    csv_fields,
     declared_shapes,
     dropped,
     dropped_rests,
@@ -81,6 +82,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     parsed_records,
     ragged_lists,
     read_bytes,
+    record_bytes,
     resampled,
     scalar_parts,
     short_lines,
@@ -279,6 +281,7 @@ from pyfunc_debug.doctor.failures.ops import (
     missing_axes,
     pieces,
     reshaped_sizes,
+    texts_and_numbers,
     unlike_shapes,
 )
 from pyfunc_debug.doctor.failures.pastes import neighbours, whole_functions
@@ -582,6 +585,9 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     index_bounds.explain,
     pieces.explain,
     missing_axes.explain,
+    csv_fields.explain,
+    record_bytes.explain,
+    texts_and_numbers.explain,
     float_sizes.explain,
     index_vectors.explain,
     einsum_letters.explain,
