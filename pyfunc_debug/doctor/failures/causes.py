@@ -159,6 +159,7 @@ from pyfunc_debug.doctor.failures.graphs import (
     mixed_dtypes,
     none_shape,
     other_names,
+    open_variables,
     outside_backend,
     own_names,
     python_loops,
@@ -170,7 +171,9 @@ from pyfunc_debug.doctor.failures.graphs import (
     session_feeds,
     stacked,
     symbolic_value,
+    table_entries,
     taken_parts,
+    tensor_arrays,
     text_methods,
     texts_of_symbols,
     uncalled,
@@ -186,6 +189,7 @@ from pyfunc_debug.doctor.failures.graphs import (
 from pyfunc_debug.doctor.failures.models import (
     argument_values,
     batch_counts,
+    checkpoint_names,
     class_weights,
     compiled_files,
     compiled_in_fit,
@@ -275,12 +279,14 @@ from pyfunc_debug.doctor.failures.models import (
 from pyfunc_debug.doctor.failures.ops import (
     einsum_letters,
     float_sizes,
+    given_labels,
     index_bounds,
     index_vectors,
     matched_shapes,
     missing_axes,
     pieces,
     reshaped_sizes,
+    sparse_values,
     texts_and_numbers,
     unlike_shapes,
 )
@@ -588,9 +594,15 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     csv_fields.explain,
     record_bytes.explain,
     texts_and_numbers.explain,
+    given_labels.explain,
+    tensor_arrays.explain,
+    open_variables.explain,
+    checkpoint_names.explain,
     float_sizes.explain,
     index_vectors.explain,
+    sparse_values.explain,
     einsum_letters.explain,
+    table_entries.explain,
 )
 
 OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)

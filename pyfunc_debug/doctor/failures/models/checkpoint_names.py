@@ -1,0 +1,89 @@
+"""A checkpoint by another name than it has: its folder, the name without its number, a variable by its attribute."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, method_calls
+
+RULE = "file-read"
+_OPENED = re.compile(
+    r"Unable to open table file .*Is a directory|Failed to find any matching files for|Unsuccessful TensorSliceReader"
+)
+_KEY = re.compile(r"Key (\S+) not found in checkpoint")
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+_RESTORES = ("restore", "read")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if the file that was meant is there, or the name that the checkpoint has."""
+    spot, statement = situation.last, situation.statement
+    if spot is None or statement is None:
+        return None
+    if (said := _KEY.search(situation.message)) is not None:
+        return _named(spot, statement, said[1])
+    if not _OPENED.search(situation.message):
+        return None
+    for call in method_calls(statement, *_RESTORES):
+        given = call.args[0] if call.args else None
+        name = evaluation.computed(given, spot) if given is not None else None
+        if given is not None and isinstance(name, str):
+            return _found(spot, given, name)
+    return None
+
+
+def _found(spot: Spot, given: ast.expr, name: str) -> Explanation | None:
+    """The newest checkpoint of the folder that was given, or of that in which the file would be."""
+    is_folder = os.path.isdir(name)
+    folder = name if is_folder else os.path.dirname(name)
+    listed = (
+        sorted(one for one in os.listdir(folder or ".") if one.endswith(".index"))
+        if os.path.isdir(folder or ".")
+        else []
+    )
+    own = [one for one in listed if is_folder or one.startswith(f"{os.path.basename(name)}-")]
+    if not own or not os.path.isfile(os.path.join(folder, "checkpoint")):
+        return None
+    tf, text = alias(spot, "tensorflow"), spot.source.text(given)
+    kept = f"{own[-1].removesuffix('.index')}"
+    if is_folder:
+        cause = f"{short(text, 30)} is a folder, and restore takes a checkpoint in it, as {kept}. "
+        cause += "latest_checkpoint gives the newest one's name."
+        new = f"{tf}.train.latest_checkpoint({text})"
+    else:
+        cause = f"save() puts a number behind the name: there is {kept}, and no {os.path.basename(name)}. "
+        cause += "latest_checkpoint gives the newest."
+        new = f'{tf}.train.latest_checkpoint("{folder or "."}")'
+    return Explanation(
+        RULE, spot.file, given.lineno, cause, edit_of(spot.file, spot.source.replaced({given: new})), "", "likely"
+    )
+
+
+def _named(spot: Spot, statement: ast.stmt, key: str) -> Explanation | None:
+    """`reader.get_tensor("v")` where the checkpoint has "v/.ATTRIBUTES/VARIABLE_VALUE"."""
+    for call in method_calls(statement, "get_tensor"):
+        reader = lookup(call.func.value, spot)  # type: ignore[attr-defined]
+        if type(reader).__name__ != "CheckpointReader" or not call.args:
+            continue
+        names = sorted(reader.get_variable_to_shape_map())
+        plain = [one for one in names if one.endswith(_VALUE)]
+        fitting = [one for one in plain if one == f"{key}{_VALUE}"]
+        fitting = fitting or [
+            one for one in plain if one.removesuffix(_VALUE).rpartition("/")[2] == key.rpartition("/")[2]
+        ]
+        shown = ", ".join(one.removesuffix(_VALUE) for one in plain if "OBJECT_GRAPH" not in one)
+        cause = (
+            f"a checkpoint names a variable by its place in the object that was saved. Here are: {short(shown, 60)}, "
+            f"each with {_VALUE} behind."
+        )
+        if len(fitting) == 1:
+            edit = edit_of(spot.file, spot.source.replaced({call.args[0]: f'"{fitting[0]}"'}))
+            return Explanation(RULE, spot.file, call.lineno, cause, edit)
+        return Explanation(RULE, spot.file, call.lineno, cause, None, "Write one of these.") if plain else None
+    return None
