@@ -293,6 +293,11 @@ dataset_inputs = operator.methodcaller("_inputs")
 """The Datasets that a Dataset reads from."""
 
 
+def mapped_function(wrapper: Any) -> Any:
+    """The Python function of one of them, as the user gave it; None where it is kept elsewhere."""
+    return vars(wrapper).get("_func")
+
+
 def iterated(iterator: Any) -> Any:
     """The Dataset that an iterator of eager code goes over; None of other values."""
     return vars(iterator).get("_dataset") if type(iterator).__name__ == "OwnedIterator" else None

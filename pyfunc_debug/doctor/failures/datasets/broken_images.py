@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading import datasets
@@ -55,14 +56,19 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
-def file_names(situation: Situation) -> list[str]:
-    """The texts of which datasets of the program were made, each once: the paths of files, where it reads files."""
-    return list(dict.fromkeys(_names(situation)))
+def file_names(situation: Situation, of: Iterable[Any] | None = None) -> list[str]:
+    """The texts of which datasets of the program were made, each once: the paths of files, where it reads files.
+
+    Args:
+      situation: The failure.
+      of: The datasets; those that the program holds, where none are given.
+    """
+    return list(dict.fromkeys(_names(datasets.held(situation) if of is None else of)))
 
 
-def _names(situation: Situation) -> Iterator[str]:
-    """The paths of files that datasets of the program were made of."""
-    for dataset in datasets.held(situation):
+def _names(every: Iterable[Any]) -> Iterator[str]:
+    """The paths of files that some datasets were made of."""
+    for dataset in every:
         listed = getattr(dataset, "file_paths", None)
         if isinstance(listed, list):
             yield from (one for one in listed if isinstance(one, str))

@@ -9,6 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading import datasets, evaluation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.shapes import refused_reshape
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.failures.reading.symbols import calls, method_calls
@@ -24,6 +25,8 @@ _TAKES_APART = ("_UnbatchDataset", "_FlatMapDataset", "_InterleaveDataset", "_Pa
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if what did not fit into a batch is the rest that a window or an inner batch left."""
+    if not situation.body and (sizes := refused_reshape(situation.message)) is not None:
+        return _of_reshape(situation, *sizes)
     lengths = None if situation.body or not _SAID.search(situation.message) else _lengths(situation.message)
     if lengths is None:
         return None
@@ -50,6 +53,31 @@ def explain(situation: Situation) -> Explanation | None:
         return Explanation(
             RULE, file, call.func.end_lineno or first, cause, Edit(file, first, last, lines), "", "likely"
         )
+    return None
+
+
+def _of_reshape(situation: Situation, have: int, wanted: int) -> Explanation | None:
+    """The same of a window that the program reshapes by its size."""
+    every = list(datasets.gone_over(situation))
+    for file, source in situation.sources():
+        spot = next((one for one in situation.spots if one.file == file), situation.last)
+        found = _windows(source, spot, every) if spot is not None else []
+        call = found[0] if len(found) == 1 else None
+        given = argument(call, 0, "size") if call is not None else None
+        size = evaluation.computed(given, spot) if given is not None and spot is not None else None
+        if call is None or type(size) is not int or size < 1 or not wanted or wanted % size or have >= wanted:
+            continue
+        if have % (wanted // size):
+            continue
+        rest = have // (wanted // size)
+        cause = (
+            f"the last windows are shorter: one has {rest} elements, and the others {size}, on which the line that "
+            "reshapes them counts. drop_remainder leaves out what is shorter."
+        )
+        first, last = call.lineno, call.end_lineno or call.lineno
+        if argument(call, _LAST["window"], "drop_remainder") is None:
+            edit = Edit(file, first, last, with_rest_dropped(call, source))
+            return Explanation(RULE, file, call.func.end_lineno or first, cause, edit, "", "likely")
     return None
 
 

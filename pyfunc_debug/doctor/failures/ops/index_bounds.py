@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 from pyfunc_debug.doctor.failures.datasets.broken_images import file_names
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
-from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading import datasets, evaluation
+from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, each, numbers_of, shape_at, value_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation
@@ -35,7 +37,8 @@ def _gathered(place: Refused, wrong: int, rows: int) -> Explanation | None:
     found = place.calls_of("gather", "embedding_lookup")
     table = argument(found[0], 0, "params") if len(found) == 1 else None
     indices = argument(found[0], 1, "indices" if dotted(found[0].func).endswith("gather") else "ids") if found else None
-    known = numbers_of(value_of(indices, place.spot)) if indices is not None else None
+    value = _all_of(place, indices) if indices is not None else None
+    known = numbers_of(value)
     if table is None or indices is None:
         return None
     name, own = short(place.text(table), 30), short(place.text(indices), 30)
@@ -47,7 +50,7 @@ def _gathered(place: Refused, wrong: int, rows: int) -> Explanation | None:
         return None
     low, high = int(known.min()), int(known.max())
     cause = f"{name} has {rows:,} rows, numbered 0 to {rows - 1:,}, and {own} goes from {low:,} to {high:,}."
-    if low == 1 and high == rows and hasattr(value_of(indices, place.spot), "dtype"):
+    if low == 1 and high == rows and hasattr(value, "dtype"):
         return place.told(f"{cause} It counts from 1.", {indices: f"{place.spot.source.atom(indices)} - 1"})
     if low < 0:
         advice = "A table of words gives -1 for a word that it does not have: take its size for that, and one row more."
@@ -79,12 +82,32 @@ def _sliced(place: Refused, situation: Situation, wrong: int, axis: int) -> Expl
         index = parts[axis] if axis < len(parts) else None
         if index is None or (any(isinstance(part, (ast.Slice, ast.Starred)) for part in parts[:axis]) and axis == 0):
             continue
-        if isinstance(one.value, ast.Call) and dotted(one.value.func).endswith("strings.split"):
-            return _split(place, one.value, index, wrong, situation)
-        found = _in_loop(place, one.value, index, wrong, axis)
+        value = one.value
+        if isinstance(value, ast.Name) and place.spot.function is not None:
+            value = assignments(place.spot.function).get(value.id, value)
+        if isinstance(value, ast.Call) and dotted(value.func).endswith("strings.split"):
+            return _split(place, value, index, wrong, situation)
+        found = _in_loop(place, one.value, index, wrong, axis) or _element(place, one.value, index, axis)
         if found is not None:
             return found
     return None
+
+
+def _all_of(place: Refused, node: ast.expr) -> Any:
+    """The indices of a line; in a mapped function those of all elements, where the dataset slices a tensor of them."""
+    known = place.elements.get(node.id) if isinstance(node, ast.Name) else None
+    return value_of(node, place.spot) if known is None else known
+
+
+def _element(place: Refused, tensor: ast.expr, index: ast.expr, axis: int) -> Explanation | None:
+    """`names[i]` of a map over numbers that begin at 1."""
+    known = numbers_of(place.elements.get(index.id)) if isinstance(index, ast.Name) else None
+    shape = shape_at(tensor, place.spot)
+    if known is None or not shape or axis >= len(shape) or int(known.min()) != 1 or int(known.max()) != shape[axis]:
+        return None
+    name, own, size = short(place.text(tensor), 30), place.text(index), int(known.max())
+    cause = f"{own} goes from 1 to {size:,}, and the {size:,} places of {name} are numbered 0 to {size - 1:,}."
+    return place.told(cause, {index: f"{own} - 1"})
 
 
 def _in_loop(place: Refused, tensor: ast.expr, index: ast.expr, wrong: int, axis: int) -> Explanation | None:
@@ -106,7 +129,8 @@ def _in_loop(place: Refused, tensor: ast.expr, index: ast.expr, wrong: int, axis
     rows = "rows" if axis == 0 else f"places in axis {axis}"
     cause = f"{name} has {size:,} {rows}, numbered 0 to {size - 1:,}, and {short(text(index), 20)} is {wrong:,} here."
     count = f"len({text(tensor)})" if axis == 0 else f"{text(tensor)}.shape[{axis}]"
-    return place.told(cause, {given.args[-1]: f"{count} - {more}" if more else count})
+    count = f"{count} - {more}" if more else count
+    return place.told(cause, {given.args[-1]: f"min({text(given.args[-1])}, {count})"})
 
 
 def _more(index: ast.expr) -> int | None:
@@ -124,7 +148,7 @@ def _split(place: Refused, call: ast.Call, index: ast.expr, wrong: int, situatio
     separator = evaluation.computed(given, place.spot) if given is not None else None
     if type(at) is not int or not isinstance(separator, str):
         return None
-    for name in file_names(situation):
+    for name in file_names(situation, datasets.gone_over(situation)):
         parts = name.split(separator)
         if len(parts) > at >= -len(parts) or (at < 0 and len(parts) != wrong - at):
             continue

@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.refused_ops import RULE, Refused, Shape, each, shape_at
+from pyfunc_debug.doctor.failures.reading.shapes import CHANNELS
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
 from pyfunc_debug.doctor.failures.reading.symbols import shape_of, sizes_of
@@ -23,7 +24,6 @@ _DIVIDED = re.compile(r"Number of ways to split should evenly divide")
 _SUMMED = re.compile(r"Determined shape must either match input shape along split_dim exactly")
 _EMPTY = re.compile(r"Need minval < maxval, got (-?\d+) >= (-?\d+)")
 _CROP = ("offset_height", "offset_width", "target_height", "target_width")
-_CHANNELS = (1, 3, 4)
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -194,7 +194,7 @@ def _ranks(place: Refused) -> Explanation | None:
     if tensor is None or shape is None or not isinstance(paddings, (ast.List, ast.Tuple)) or len(paddings.elts) != 2:
         return None
     rows = [place.text(one) for one in paddings.elts]
-    if len(shape) not in (3, 4) or shape[-1] not in _CHANNELS:
+    if len(shape) not in (3, 4) or shape[-1] not in CHANNELS:
         return None
     cause = (
         f"{short(place.text(tensor), 30)} has {len(shape)} axes, {sizes_of(shape)}, and the paddings name 2. With "

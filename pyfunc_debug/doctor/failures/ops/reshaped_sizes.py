@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, Shape, each, shape_at
-from pyfunc_debug.doctor.failures.reading.shapes import refused_reshape, square_side
+from pyfunc_debug.doctor.failures.reading.shapes import CHANNELS, refused_reshape, square_side
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.failures.reading.symbols import shape_of, sizes_of
@@ -52,7 +52,13 @@ def _told(place: Refused, have: int, wanted: int) -> Explanation | None:
     cause = f"{is_same}, and {sizes_of(written)} has {wanted:,}."
     fitting = [at for at in range(len(written)) if (have * written[at]) % wanted == 0]
     sides, side = square_side(have, wanted, written)
-    if len(fitting) == 1 and whole is not None and None not in whole:
+    known = whole is not None and None not in whole
+    if fitting == [len(written) - 1] and len(written) > 2 and not known:
+        channels = have * written[-1] // wanted
+        if written[-1] in CHANNELS and channels in CHANNELS:
+            cause += f" With {channels} for the channels it has as many."
+            return place.told(cause, {shape.elts[-1]: str(channels)})
+    if len(fitting) == 1 and known:
         size = have * written[fitting[0]] // wanted
         cause += f" With {size:,} for {place.text(shape.elts[fitting[0]])} it has as many; -1 computes it."
         return place.told(cause, {shape.elts[fitting[0]]: "-1"})

@@ -43,7 +43,8 @@ def explain(situation: Situation) -> Explanation | None:
 def _cast(place: Refused, got: str, wanted: str) -> Explanation | None:
     tf, wanted = alias(place.spot, "tensorflow"), KERNELS.get(wanted, wanted)
     found = [one for one in place.calls_of("cast") if argument(one, 1, "dtype") is not None]
-    call = found[0] if len(found) == 1 else None
+    of_kind = [one for one in found if dotted(argument(one, 1, "dtype")).rpartition(".")[2] == wanted]
+    call = found[0] if len(found) == 1 else of_kind[0] if len(of_kind) == 1 else None
     given = argument(call, 0, "x") if call is not None else None
     if call is None or given is None:
         return None
@@ -52,10 +53,25 @@ def _cast(place: Refused, got: str, wanted: str) -> Explanation | None:
         cause = f"{name} holds numbers, and a cast makes no text of them. tf.strings.as_string does."
         return place.told(cause, {call: f"{tf}.strings.as_string({text})"}, measured=True)
     cause = f"{name} holds text, and a cast reads no number in it. tf.strings.to_number does."
+    if wanted == "bool":
+        return None
+    alike = [one for one in found if one is call or _same_parts(argument(one, 0, "x"), given)]
+    return place.told(cause, {one: _read(place, one, tf) for one in alike}, measured=True)
+
+
+def _same_parts(node: ast.expr | None, other: ast.expr) -> bool:
+    """Whether both are parts of one name, as `parts[0]` and `parts[1]`: of one dtype."""
+    if not isinstance(node, ast.Subscript) or not isinstance(other, ast.Subscript):
+        return False
+    return dotted(node.value) == dotted(other.value) != ""
+
+
+def _read(place: Refused, call: ast.Call, tf: str) -> str:
+    """`tf.strings.to_number(x, tf.float32)` of `tf.cast(x, tf.float32)`."""
+    kind, text = argument(call, 1, "dtype"), place.text(argument(call, 0, "x") or call)
+    wanted = dotted(kind).rpartition(".")[2] if kind is not None else ""
     new = f"{tf}.strings.to_number({text}, {tf}.{wanted if wanted in _MADE else 'float32'})"
-    if wanted not in _MADE:
-        new = f"{tf}.cast({new}, {place.text(argument(call, 1, 'dtype') or call)})"
-    return place.told(cause, {call: new}, measured=True) if wanted != "bool" else None
+    return new if wanted in _MADE or kind is None else f"{tf}.cast({new}, {place.text(kind)})"
 
 
 def _number(place: Refused, field: str) -> Explanation | None:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.refused_ops import (
     Refused,
     Shape,
@@ -18,8 +20,8 @@ from pyfunc_debug.doctor.failures.reading.refused_ops import (
     value_of,
 )
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, sizes_of
+from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, root_is, sizes_of
 
 _SHAPE = r"(\[[\d,?]*\])"
 _SAID = (
@@ -29,6 +31,7 @@ _SAID = (
         rf"Dimensions must be equal, but are .*?= (?P<op>\w+)\[.*?with input shapes: {_SHAPE}, {_SHAPE}\.", re.DOTALL
     ),
 )
+_EQUAL = re.compile(r"cannot compute (?:Not)?Equal as input #\d\(zero-based\) was expected to be an? int64")
 _SELECT = re.compile(rf"condition {_SHAPE}, then {_SHAPE}, and else {_SHAPE} must be broadcastable")
 _SIGNS = {
     ast.Add: ("AddV2", "Add"), ast.Sub: ("Sub",), ast.Mult: ("Mul",), ast.Div: ("RealDiv", "Div"), ast.Pow: ("Pow",),
@@ -55,6 +58,8 @@ def explain(situation: Situation) -> Explanation | None:
     if (said := _SELECT.search(situation.message)) is not None:
         condition, then, other = map(sizes, said.groups())
         return each(situation, _selected, condition, then) if then == other else None
+    if _EQUAL.search(situation.message):
+        return each(situation, _of_classes)
     for pattern in _SAID:
         if (said := pattern.search(situation.message)) is not None:
             named = said.groupdict().get("op")
@@ -64,6 +69,18 @@ def explain(situation: Situation) -> Explanation | None:
                 op = _NODES.get(node[1].lower(), "?")
             return each(situation, _paired, op, sizes(left), sizes(right)) if op in _OPS else None
     return None
+
+
+def _of_classes(place: Refused) -> Explanation | None:
+    """`tf.equal(tf.argmax(pred, 1), y)` of one-hot rows, which are floats."""
+    found = [
+        (one, other) for pair in _operands(place.statement, "Equal") for one, other in (pair, pair[::-1])
+        if _is_argmax(place, one)
+    ]  # fmt: skip
+    shapes = [shape_at(one, place.spot) for one in found[0]] if len(found) == 1 else []
+    if len(shapes) != 2 or shapes[0] is None or shapes[1] is None or shapes[0] != shapes[1][:-1]:
+        return None
+    return _told(place, found[0][1], found[0][0], shapes[1], shapes[0])
 
 
 def _paired(place: Refused, op: str, left: Shape, right: Shape) -> Explanation | None:
@@ -87,9 +104,30 @@ def _selected(place: Refused, condition: Shape, then: Shape) -> Explanation | No
 def _told(place: Refused, full: ast.expr, flat: ast.expr, whole: Shape, part: Shape) -> Explanation | None:
     text, (larger, smaller) = place.text, (full, flat)
     places = [at for at in range(len(whole) - len(part)) if whole[at : at + len(part)] == part]
+    if not places and len(part) > 1 and whole[0] == part[0] and set(part[1:]) == {1}:
+        places = [0]  # `alpha` of [4, 1] beside images
     stored = isinstance(getattr(flat, "ctx", None), ast.Store)
-    if not part or len(whole) == len(part) or len(places) != 1 or None in part or stored:
+    if len(whole) == len(part):
+        return _of_smaller_batch(place, larger, smaller, whole, part)
+    if not part or None in part or stored:
         return None
+    if not places and len(part) > 1 and part[0] == whole[0] and part[1:] == whole[1 - len(part) :]:
+        between, two = len(whole) - len(part), f"{short(text(larger), 30)} {sizes_of(whole)}"
+        cause = (
+            f"{short(text(smaller), 30)} has the shape {sizes_of(part)}, and {two}. Axes are paired from the last on. "
+            "None between adds axes of size 1: the first ones meet, too."
+        )
+        index = f"[{', '.join([':', *['None'] * between, *[':'] * (len(part) - 1)])}]"
+        return place.told(cause, {smaller: f"{place.spot.source.atom(smaller)}{index}"})
+    if len(places) != 1:
+        return None
+    if len(whole) == 2 and places[0] == 0 and _is_argmax(place, smaller):
+        tf = alias(place.spot, "tensorflow")
+        cause = (
+            f"{short(text(smaller), 30)} has a class for each row, {sizes_of(part)}, and {short(text(larger), 30)} "
+            f"{whole[1]} numbers, {sizes_of(whole)}. Their argmax is the class."
+        )
+        return place.told(cause, {larger: f"{tf}.argmax({text(larger)}, axis=-1)"})
     behind = len(whole) - len(part) - places[0]
     name, own = short(text(smaller), 30), short(text(larger), 30)
     cause = (
@@ -107,6 +145,44 @@ def _told(place: Refused, full: ast.expr, flat: ast.expr, whole: Shape, part: Sh
     index = f"[{', '.join([*[':'] * len(part), *['None'] * behind])}]"
     pieces = {one: f"{place.spot.source.atom(one)}{index}" for one in _alike(place, smaller, part, whole)}
     return place.told(cause, pieces)
+
+
+def _of_smaller_batch(
+    place: Refused, one: ast.expr, other: ast.expr, first: Shape, second: Shape
+) -> Explanation | None:
+    """`x + noise` of noise that is made for a whole batch, beside the last one of a dataset."""
+    if first[1:] != second[1:] or first[0] is None or second[0] is None:
+        return None
+    (large, rows), (small, fewer) = sorted(((one, first[0]), (other, second[0])), key=lambda pair: -pair[1])
+    if fewer < 2 or not isinstance(small, ast.Name):
+        return None
+    source, text = place.spot.source, place.text
+    around = next((one for one in source.around(place.statement) if isinstance(one, (ast.For, ast.FunctionDef))), None)
+    for line in ast.walk(around) if around is not None else ():  # what is made before the loop is for all batches
+        made = (
+            line.value if isinstance(line, ast.Assign) and set(map(dotted, line.targets)) & set(names(large)) else None
+        )
+        if not isinstance(made, ast.Call) or not root_is(made.func, place.spot, "tensorflow"):
+            continue
+        shapes = [part for part in made.args if isinstance(part, (ast.List, ast.Tuple)) and part.elts]
+        given = shapes[0].elts[0] if len(shapes) == 1 else None
+        if given is None or evaluation.computed(given, place.spot) != rows:
+            continue
+        count = f"{alias(place.spot, 'tensorflow')}.shape({small.id})[0]"
+        cause = (
+            f"{small.id} has {fewer} rows here, and {short(text(large), 30)} {rows}, as {text(given)} in line "
+            f"{given.lineno} says: the last batch of a dataset is often smaller. {count} is how many {small.id} has."
+        )
+        return place.told(cause, {given: count})
+    return None
+
+
+def _is_argmax(place: Refused, node: ast.expr) -> bool:
+    """Whether it is the result of argmax."""
+    function = place.spot.function
+    if isinstance(node, ast.Name):
+        node = assignments(place.spot.source.tree if function is None else function).get(node.id, node)
+    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "argmax"
 
 
 def _alike(place: Refused, flat: ast.expr, part: Shape, whole: Shape) -> list[ast.expr]:

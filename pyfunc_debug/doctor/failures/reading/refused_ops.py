@@ -10,8 +10,9 @@ import ast
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
@@ -29,7 +30,13 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     shape_of,
     shape_of_data,
 )
-from pyfunc_debug.interception.names.private import dataset_functions, dataset_inputs, nested_graphs
+from pyfunc_debug.interception.names.private import (
+    dataset_functions,
+    dataset_inputs,
+    mapped_function,
+    nested_graphs,
+    slices,
+)
 from pyfunc_debug.program.frames import is_installed, is_user, user_frames
 
 Shape = tuple[int | None, ...]
@@ -49,11 +56,13 @@ class Refused:
       spot: The line; of what ran in a graph its names are those of the module, and a mapped function's parameters.
       statement: The statement of that line.
       op: The op of a dataset's graph; None elsewhere.
+      elements: What a mapped function's parameters are given, all of it, where the dataset slices tensors.
     """
 
     spot: Spot
     statement: ast.stmt
     op: Any = None
+    elements: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, node: ast.AST) -> str:
         """A node as it is written."""
@@ -90,7 +99,7 @@ def refused(situation: Situation) -> Iterator[Refused]:
         return
     defined = _DEFINED.search(message)
     if not situation.body and defined is not None:
-        yield from _of_text(message[defined.end() :], last)
+        yield from _of_text(situation, message[defined.end() :])
         return
     if (statement := _statement(last)) is not None:
         yield Refused(last, statement)
@@ -115,11 +124,69 @@ def _of_datasets(situation: Situation, name: str) -> Iterator[Refused]:
                 if not at or (at[0].file, at[0].line) in seen:
                     continue
                 seen.add((at[0].file, at[0].line))
-                module = next((one.module for one in situation.spots if one.file == at[0].file), {})
-                spot = Spot(at[0].file, at[0].line, {}, module, "tf.data")
-                spot = Spot(at[0].file, at[0].line, _given(spot.function, dataset), module, "tf.data")
+                spot = _spot(situation, at[0].file, at[0].line, "tf.data", dataset, mapped_function(wrapper))
                 if (statement := _statement(spot)) is not None:
-                    yield Refused(spot, statement, op)
+                    yield Refused(spot, statement, op, _elements(spot.function, dataset))
+
+
+def _spot(situation: Situation, file: str, line: int, by: str, dataset: Any = None, mapped: Any = None) -> Spot:
+    """A frame as it would be: with the names of its module, and what is known of those of its function.
+
+    Args:
+      situation: The failure.
+      file: The file of the op's line.
+      line: The line.
+      by: What ran it.
+      dataset: The dataset whose function it is in.
+      mapped: That function, if it is a dataset's.
+    """
+    module = next((one.module for one in situation.spots if one.file == file), None)
+    found = Spot(file, line, {}, _module(file) if module is None else module, by)
+    function = found.source.function(line) if _is_lambda(mapped) else found.function
+    around = [] if function is None else [id(one) for one in found.source.around(function)]
+    known: dict[str, Any] = {}
+    for one in situation.spots:
+        if one.file == file and id(one.function) in around:
+            known.update(one.variables)
+    if function is not None and dataset is not None:
+        known.update(_kept(function, mapped))
+        known.update(_given(function, dataset))
+    return Spot(file, line, known, found.module, by)
+
+
+def _elements(function: Function | None, dataset: Any) -> dict[str, Any]:
+    """The tensors that a dataset slices for the function that it maps, by the function's parameters."""
+    before = dataset_inputs(dataset)[:1]
+    parts = slices(before[0]) if before and "TensorSlice" in type(before[0]).__name__ else []
+    known = parameters(function) if function is not None else []
+    return dict(zip(known, parts)) if len(known) == len(parts) else {}
+
+
+def _is_lambda(mapped: Any) -> bool:
+    return type(mapped).__name__ == "function" and mapped.__name__ == "<lambda>"
+
+
+def _kept(function: Function, mapped: Any) -> dict[str, Any]:
+    """`self` and the names around it that a mapped function keeps; empty of a function that it calls."""
+    if type(mapped).__name__ not in ("function", "method"):
+        return {}
+    owner, plain = getattr(mapped, "__self__", None), getattr(mapped, "__func__", mapped)
+    code = getattr(plain, "__code__", None)
+    if code is None or code.co_name != getattr(function, "name", "<lambda>"):
+        return {}
+    kept: dict[str, Any] = {}
+    for name, cell in zip(code.co_freevars, plain.__closure__ or ()):
+        with suppress(ValueError):  # not yet assigned
+            kept[name] = cell.cell_contents
+    return {**kept, code.co_varnames[0]: owner} if owner is not None else kept
+
+
+def _module(file: str) -> Mapping[str, Any]:
+    """The names of the module that is loaded from a file."""
+    for one in list(sys.modules.values()):
+        if type(one).__name__ == "module" and vars(one).get("__file__") == file:
+            return vars(one)
+    return {}
 
 
 def _named(graph: Any, name: str) -> Iterator[Any]:
@@ -130,9 +197,9 @@ def _named(graph: Any, name: str) -> Iterator[Any]:
             continue
 
 
-def _given(function: Function | None, dataset: Any) -> dict[str, Any]:
+def _given(function: Function, dataset: Any) -> dict[str, Any]:
     """The parameters of a mapped function, by the elements that it is given; empty of a function that it calls."""
-    if function is None or not dataset_inputs(dataset):
+    if not dataset_inputs(dataset):
         return {}
     spec, known = dataset_inputs(dataset)[0].element_spec, parameters(function)
     parts = list(spec) if type(spec) is tuple else [spec]
@@ -141,12 +208,12 @@ def _given(function: Function | None, dataset: Any) -> dict[str, Any]:
     return {name: Described(dtype_of(one), shape_of(one)) for name, one in zip(known, parts)}
 
 
-def _of_text(text: str, last: Spot) -> Iterator[Refused]:
+def _of_text(situation: Situation, text: str) -> Iterator[Refused]:
     """The line that TensorFlow's text names last: that of the op."""
     found = [(file, int(line)) for file, line, _ in _FRAME.findall(text) if is_user(file) and not is_installed(file)]
     if found:
         file, line = found[-1]
-        spot = Spot(file, line, {}, last.module if file == last.file else {}, "tf.function")
+        spot = _spot(situation, file, line, "tf.function")
         if (statement := _statement(spot)) is not None:
             yield Refused(spot, statement)
 

@@ -78,6 +78,8 @@ def square_side(have: int, wanted: int, sizes: Sequence[int | None]) -> tuple[li
     return (sides, side) if side and side**2 * rest == have else ([], 0)
 
 
+CHANNELS = (1, 3, 4)
+"""How many channels an image has."""
 _SMALLEST = 4
 """An image has a larger side; what is not larger counts channels."""
 
