@@ -277,9 +277,11 @@ from pyfunc_debug.doctor.failures.models import (
     weights_read,
 )
 from pyfunc_debug.doctor.failures.ops import (
+    argument_dtypes,
     einsum_letters,
     float_sizes,
     given_labels,
+    image_channels,
     index_bounds,
     index_vectors,
     matched_shapes,
@@ -603,6 +605,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     sparse_values.explain,
     einsum_letters.explain,
     table_entries.explain,
+    argument_dtypes.explain,
+    image_channels.explain,
 )
 
 OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)

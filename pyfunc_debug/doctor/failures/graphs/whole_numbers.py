@@ -19,7 +19,7 @@ _SAID = re.compile(
     r"|Value for attr '\w+' of (\w+) is not in the list of allowed values: (.*))"
 )
 
-_WHOLE = re.compile(r"u?int\d+|bool")
+_WHOLE = re.compile(r"u?int\d+|bool|string")
 _OP = re.compile(r"Value for attr '(\w+)' of .*?Op<name=(\w+?)(?:V\d)?; signature=(.*?) ->", re.DOTALL)
 _SIZES = re.compile(r"Value passed to parameter '(?:shape|dims|multiples|size|begin|paddings|axis)' has DataType")
 _OF_FLOATS = frozenset((
@@ -72,7 +72,7 @@ def _places(call: ast.Call, message: str) -> list[int] | None:
 
 def _fractions(spot: Spot, statement: ast.stmt, got: str) -> Explanation | None:
     """`tf.sqrt(x)` of whole numbers, which NumPy makes floats of; `tf.reduce_mean(a == b)` of bools."""
-    wanted = _OF_NUMBERS if got == "bool" else _OF_FLOATS
+    wanted = _OF_NUMBERS if got in ("bool", "string") else _OF_FLOATS
     found = [
         (call, call.args[0]) for call in calls(statement)
         if root_is(call.func, spot, "tensorflow") and call.args and dotted(call.func).rpartition(".")[2] in wanted
@@ -85,9 +85,12 @@ def _fractions(spot: Spot, statement: ast.stmt, got: str) -> Explanation | None:
     kind, why = "floats", "TensorFlow does not convert between them, as NumPy does"
     if got == "bool":
         kind, why = "numbers", "as float32 True is 1"
+    new = f"{tf}.cast({text}, {tf}.float32)"
+    if got == "string":
+        kind, why, new = "numbers", "to_number reads them in text", f"{tf}.strings.to_number({text})"
     cause = f"{short(text, 30)} is {got}, and {name} takes {kind}: {why}."
-    edit = edit_of(spot.file, spot.source.replaced({given: f"{tf}.cast({text}, {tf}.float32)"}))
-    return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else f"Cast {text} to {tf}.float32.")
+    edit = edit_of(spot.file, spot.source.replaced({given: new}))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else f"Write {new}.")
 
 
 def _dtype(node: ast.expr, spot: Spot) -> str:

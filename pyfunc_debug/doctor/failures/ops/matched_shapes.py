@@ -36,6 +36,8 @@ def explain(situation: Situation) -> Explanation | None:
             continue
         if name == "matmul" and _MATMUL.search(said):
             return _matmul(spot, call)
+        if name == "tensordot" and _MATMUL.search(said):
+            return _dotted(spot, call)
         if name == "rgb_to_grayscale" and _MATMUL.search(said):
             return _gray(spot, call)
         if name == "concat" and (kind := _DTYPE.search(said)):
@@ -75,6 +77,26 @@ def _product(spot: Spot, product: ast.BinOp) -> Explanation | None:
     return Explanation(
         RULE, spot.file, product.lineno, cause, edit_of(spot.file, source.replaced({product: new})), "", "likely"
     )
+
+
+def _dotted(spot: Spot, call: ast.Call) -> Explanation | None:
+    """`tf.tensordot(a, b, axes=1)`: the last axis of the first with the first axis of the second."""
+    one, other, axes = argument(call, 0, "a"), argument(call, 1, "b"), argument(call, 2, "axes")
+    if one is None or other is None or not isinstance(axes, ast.Constant) or axes.value != 1:
+        return None
+    a, b = shape_at(one, spot), shape_at(other, spot)
+    if not a or not b or None in (*a, *b):
+        return None
+    fitting = [(at, to) for at, size in enumerate(a) for to, count in enumerate(b) if size == count]
+    if len(fitting) != 1:
+        return None
+    (at, to), text = fitting[0], spot.source.text
+    cause = (
+        f"{short(text(one), 30)} has the shape {sizes_of(a)}, and {short(text(other), 30)} {sizes_of(b)}. axes=1 sums "
+        f"over the last axis of the first and the first of the second; axis {at} and axis {to} have one size."
+    )
+    edit = edit_of(spot.file, spot.source.replaced({axes: f"[[{at}], [{to}]]"}))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, "", "likely")
 
 
 def _gray(spot: Spot, call: ast.Call) -> Explanation | None:
