@@ -5,18 +5,20 @@ from __future__ import annotations
 import ast
 import os
 import re
+from contextlib import suppress
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, method_calls
 
 RULE = "file-read"
 _OPENED = re.compile(
-    r"Unable to open table file .*Is a directory|Failed to find any matching files for|Unsuccessful TensorSliceReader"
+    r"Unable to open table file (.+?): .*Is a directory|Failed to find any matching files for (.+?)(?:\s+Please|\s*$)",
+    re.DOTALL,
 )
 _KEY = re.compile(r"Key (\S+) not found in checkpoint")
+_STATE = re.compile(r'model_checkpoint_path: "([^"]+)"')
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _RESTORES = ("restore", "read")
 
@@ -28,41 +30,41 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     if (said := _KEY.search(situation.message)) is not None:
         return _named(spot, statement, said[1])
-    if not _OPENED.search(situation.message):
-        return None
-    for call in method_calls(statement, *_RESTORES):
-        given = call.args[0] if call.args else None
-        name = evaluation.computed(given, spot) if given is not None else None
-        if given is not None and isinstance(name, str):
-            return _found(spot, given, name)
-    return None
+    opened = _OPENED.search(situation.message)
+    given = [one.args[0] for one in method_calls(statement, *_RESTORES) if one.args]
+    return _found(spot, given[0], opened[1] or opened[2]) if opened is not None and len(given) == 1 else None
 
 
 def _found(spot: Spot, given: ast.expr, name: str) -> Explanation | None:
     """The newest checkpoint of the folder that was given, or of that in which the file would be."""
     is_folder = os.path.isdir(name)
     folder = name if is_folder else os.path.dirname(name)
-    listed = (
-        sorted(one for one in os.listdir(folder or ".") if one.endswith(".index"))
-        if os.path.isdir(folder or ".")
-        else []
-    )
-    own = [one for one in listed if is_folder or one.startswith(f"{os.path.basename(name)}-")]
-    if not own or not os.path.isfile(os.path.join(folder, "checkpoint")):
+    newest = _newest(folder)
+    if newest is None or not (is_folder or newest.startswith(f"{os.path.basename(name)}-")):
         return None
     tf, text = alias(spot, "tensorflow"), spot.source.text(given)
-    kept = f"{own[-1].removesuffix('.index')}"
     if is_folder:
-        cause = f"{short(text, 30)} is a folder, and restore takes a checkpoint in it, as {kept}. "
+        cause = f"{short(text, 30)} is a folder, and restore takes a checkpoint in it, as {newest}. "
         cause += "latest_checkpoint gives the newest one's name."
         new = f"{tf}.train.latest_checkpoint({text})"
     else:
-        cause = f"save() puts a number behind the name: there is {kept}, and no {os.path.basename(name)}. "
+        cause = f"save() puts a number behind the name: there is {newest}, and no {os.path.basename(name)}. "
         cause += "latest_checkpoint gives the newest."
-        new = f'{tf}.train.latest_checkpoint("{folder or "."}")'
+        known = type(spot.value("os")).__name__ == "module" and not isinstance(given, ast.Constant)
+        new = f"os.path.dirname({text})" if known else f'"{folder or "."}"'
+        new = f"{tf}.train.latest_checkpoint({new})"
     return Explanation(
         RULE, spot.file, given.lineno, cause, edit_of(spot.file, spot.source.replaced({given: new})), "", "likely"
     )
+
+
+def _newest(folder: str) -> str | None:
+    """The name of a folder's newest checkpoint, as TensorFlow wrote it down; None where it is not there."""
+    with suppress(OSError, UnicodeDecodeError), open(os.path.join(folder, "checkpoint"), encoding="utf-8") as file:
+        found = _STATE.search(file.read())
+        name = os.path.basename(found[1]) if found is not None else ""
+        return name if os.path.isfile(os.path.join(folder, f"{name}.index")) else None
+    return None
 
 
 def _named(spot: Spot, statement: ast.stmt, key: str) -> Explanation | None:
