@@ -19,7 +19,7 @@ _MISSING = re.compile(r"^(\w+)\.__init__\(\) missing \d+ required positional arg
 _MISSING_NAME = re.compile(r"'(\w+)'(?=$|,| and)")
 _OLDER: Mapping[str, str] = {
     "output_dim": "units", "nb_filter": "filters", "border_mode": "padding", "subsample": "strides",
-    "subsample_length": "strides", "filter_length": "kernel_size", "pool_length": "pool_size", "stride": "strides",
+    "subsample_length": "strides", "filter_length": "kernel_size", "pool_length": "pool_size",
     "init": "kernel_initializer", "inner_init": "recurrent_initializer", "inner_activation": "recurrent_activation",
     "W_regularizer": "kernel_regularizer", "U_regularizer": "recurrent_regularizer",
     "b_regularizer": "bias_regularizer", "W_constraint": "kernel_constraint", "b_constraint": "bias_constraint",
@@ -67,7 +67,8 @@ def explain(situation: Situation) -> Explanation | None:
     other = [one for one in gone if one != "batch_input_shape"]
     parts += [f"Keras 3 has no {' and no '.join(f'{one}=' for one in other)} here"] if other else []
     cause = f"{'; '.join(parts)}."
-    return Explanation(RULE, spot.file, call.lineno, cause, edit) if edit is not None else None
+    rule = RULE if any(one in _OLDER or one in _WITHOUT for one in renamed) else "argument"
+    return Explanation(rule, spot.file, call.lineno, cause, edit) if edit is not None else None
 
 
 def _class(function: ast.expr, spot: Spot) -> object:
