@@ -124,11 +124,11 @@ def _whole(spot: Spot, node: ast.expr, value: str, shown: bool = True) -> tuple[
     if re.fullmatch(r"-?\d+\.0*", value):
         new = str(int(float(value))) if isinstance(node, ast.Constant) else f"int({text})"
         return f"{told} is {said}", new
-    if re.fullmatch(r"\d+", value) and not isinstance(node, ast.Constant):
+    if re.fullmatch(r"[1-9]\d*", value) and not isinstance(node, ast.Constant) and type(known) is not int:
         numpy = type(known).__module__ == "numpy"
         kind = "a text" if isinstance(known, str) else "a number of NumPy's" if numpy else "no int of Python's"
         return f"{told} {f'({value}) ' if shown else ''}is {kind}", f"int({text})"
-    if re.fullmatch(r"\d+", value) and isinstance(node, ast.Constant) and isinstance(node.value, str):
+    if re.fullmatch(r"[1-9]\d*", value) and isinstance(node, ast.Constant) and isinstance(node.value, str):
         return f"{told} is a text", value
     return None
 
