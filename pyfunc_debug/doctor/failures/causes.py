@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyfunc_debug.doctor.failures.bodies import (
     array_axes,
     array_sizes,
+    arrays_as_dtypes,
     arrays_for_numbers,
     body_values,
     closed_files,
@@ -273,6 +274,7 @@ from pyfunc_debug.doctor.failures.models import (
     unread_images,
     unready_models,
     unreturned_steps,
+    validation_data,
     varying_batches,
     weights_read,
 )
@@ -341,6 +343,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     identifiers.explain,
     argument_values.explain,
     histories.explain,
+    validation_data.explain,
     layers_by_name.explain,
     unready_models.explain,
     metric_labels.explain,
@@ -583,6 +586,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     declared_shapes.explain,
     array_sizes.explain,
     array_axes.explain,
+    arrays_as_dtypes.explain,
     empty_lists.explain,
     list_arithmetic.explain,
     element_keys.explain,

@@ -21,6 +21,8 @@ from pyfunc_debug.records import Finding, Function
 NAMES = ("stale-closure",)
 _MOST = 3
 """Lines that change a value, of which each is shown."""
+_PYTHONS = re.compile(r"\b(?:math|np|numpy)\.\w+\(")
+"""Calls of Python's and NumPy's functions."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -118,11 +120,14 @@ def _runs_after(facts: Facts, found: list[dict[str, Any]]) -> int:
 def _of_keras(facts: Facts, function: Function, value: KeptValue, name: str, line: int, one: dict[str, Any]) -> str:
     """What makes a step of Keras' follow the value."""
     tf = pastes.module(facts, one["file"], "tensorflow") or "tf"
+    again = "model.make_train_function(force=True) after a change: Keras traces its step again"
+    made = f"`{name}` as a {tf}.Variable that is made once, with `.assign(...)` where it changes"
+    if _PYTHONS.search(facts.line(one["file"], line)):  # takes no variable of a graph
+        return f"{again}. Or {made}, and ops of {tf} in line {line} for those of Python and NumPy"
     return (
         value.as_variable(one["then"], one["now"])
         or value.traced_again(pastes.run_sites(facts, function.id))
-        or f"`{name}` as a {tf}.Variable that is made once, with `.assign(...)` where it changes: line {line} then "
-        "reads it in each step. Or model.make_train_function(force=True) after a change: Keras traces its step again"
+        or f"{made}: line {line} then reads it in each step. Or {again}"
     )
 
 

@@ -8,7 +8,7 @@ import re
 from typing import Any, Literal
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.callables import called, taken
+from pyfunc_debug.doctor.failures.reading.callables import callable_of, called, taken
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.symbols import calls
 
@@ -78,11 +78,18 @@ def _told(spot: Spot, call: ast.Call, keyword: ast.keyword) -> Explanation | Non
         cause += f": {new} is what it leaves out." if name in _OPPOSITE else f": it is called {new}."
         advice = "" if edit is not None else f"Write {new}={value}."
         return Explanation(RULE, spot.file, spot.line, cause, edit, advice, sure)
-    if not free:
+    made = callable_of(call, spot)
+    others = [one for one in every if one not in free]
+    if not free or not _is_package(made) or _instead(name, others)[0]:  # what is meant may be given already
         return None
     listed = ", ".join(free[:_MOST]) + (", ..." if len(free) > _MOST else "")
     advice = "Leave it out, or use one of these."
     return Explanation(RULE, spot.file, spot.line, f"{cause}. It takes {listed}.", None, advice)
+
+
+def _is_package(made: Any) -> bool:
+    """Whether a function or class is TensorFlow's, Keras' or NumPy's."""
+    return str(getattr(made, "__module__", "")).partition(".")[0] in ("tensorflow", "keras", "numpy")
 
 
 def _instead(name: str, free: list[str]) -> tuple[str, Literal["measured", "likely"]]:

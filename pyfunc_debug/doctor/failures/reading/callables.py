@@ -9,10 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
-from pyfunc_debug.doctor.failures.reading.symbols import is_keras, lookup, of_package
+from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, is_keras, lookup, of_package
 
-_METHODS = (("tensorflow", "data.Dataset"), ("keras", "Model"))
-"""Classes whose methods are known by their name, where it is not known what they are called on."""
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -27,21 +26,27 @@ def callable_of(call: ast.Call, spot: Spot) -> Any:
     found = of_package(call.func, spot)
     if found is None and isinstance(call.func, ast.Attribute):
         owner = lookup(call.func.value, spot)
-        kinds = [type(owner)] if owner is not None and not is_keras(owner) else [] if owner is not None else _known()
-        for kind in kinds:
+        kind = type(owner) if owner is not None else _dataset_class() if _begins_at_dataset(call, spot) else None
+        if kind is not None and not is_keras(owner):
             with suppress(AttributeError):
                 found = inspect.getattr_static(kind, call.func.attr)
-                break
     return found if callable(found) else None
 
 
-def _known() -> list[Any]:
-    found: list[Any] = []
-    for package, path in _METHODS:
-        value = sys.modules.get(package)
-        for part in path.split("."):
-            value = getattr(value, part, None)
-        found += [value] if isinstance(value, type) else []
+def _begins_at_dataset(call: ast.Call, spot: Spot) -> bool:
+    """Whether a chain of methods begins at a dataset, or at `tf.data.Dataset`."""
+    node: ast.AST = call.func
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        if isinstance(node, ast.Attribute) and dotted(node).endswith("data.Dataset"):
+            return True
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(node, ast.Name) and (is_dataset(spot.value(node.id)) or spot.value(node.id) is _dataset_class())
+
+
+def _dataset_class() -> Any:
+    found: Any = sys.modules.get("tensorflow")
+    for part in ("data", "Dataset"):
+        found = getattr(found, part, None)
     return found
 
 
