@@ -609,3 +609,17 @@ def a_whole_path_that_comes_first():
 
     ds = tf.data.Dataset.from_tensor_slices(([root + "/img"], ["a.npy"]))
     list(ds.map(lambda f, n: tf.numpy_function(load, [f, n], tf.float32)))
+
+
+@triggers("bytes-compared", says="img_size int32[2] x=4", pastes=True)
+def a_mode_behind_a_list_in_the_inputs_of_a_body():
+    def get_batch(line, img_size, mode):
+        x = np.ones((4, 4), "float32")
+        if mode == "train":
+            x = x * 2
+        return x
+
+    ds = tf.data.Dataset.from_tensor_slices(["a", "b"])
+    ds = ds.map(lambda line: tf.numpy_function(get_batch, inp=[line, [4, 4], "train"], Tout=tf.float32))
+    for _ in ds:
+        pass

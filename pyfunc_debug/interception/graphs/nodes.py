@@ -174,7 +174,10 @@ class Nodes:
         paths = [
             path
             for name, value in zip(input_names(body.parameters, len(inputs)), inputs)
-            for path in structures.leaf_paths(name, value, self._names)
+            # TensorFlow makes one tensor of a list.
+            for path in (
+                [name] if isinstance(value, (list, tuple)) else structures.leaf_paths(name, value, self._names)
+            )
         ]
         return tuple(tout), tuple(paths), tuple(out_paths)
 
