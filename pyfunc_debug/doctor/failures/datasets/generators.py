@@ -23,6 +23,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbol
 
 RULE = "generator"
 _Written = ast.Tuple | ast.List
+_CHANNELS = 4
 _NEAR = 8
 """Lines in which one paste changes several."""
 _NOT_CALLABLE = "`generator` must be a Python callable"
@@ -472,6 +473,10 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
             part for one in declared for part in ast.walk(one)
             if isinstance(part, (ast.Tuple, ast.List)) and _sizes(part, sizes) == wanted
         ]  # fmt: skip
+        places = places or [
+            part for one in declared for part in ast.walk(one)
+            if isinstance(part, (ast.Tuple, ast.List)) and _may_be(part, sizes, wanted)
+        ]  # fmt: skip
         if not places:
             continue
         parts = _failed_parts(situation)
@@ -502,6 +507,8 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
         else:
             cause += "It describes one yielded element, before any batch()."
             cause += " None stands for any size." * (None in fits)
+            if got[:-1] == wanted and 1 < got[-1] <= _CHANNELS:
+                cause += f" If one of its {got[-1]} channels is meant, yield [..., 0] of it."
         return Explanation(
             RULE, file, places[0].lineno, cause, edit,
             "" if edit else f"Write {said} there, or yield elements of shape {wanted}, in the signature's order.",
@@ -622,6 +629,7 @@ def _left_open(shape: tuple[int | None, ...], wanted: tuple[int | None, ...]) ->
 def _numbers(source: Source, situation: Situation) -> dict[str, int]:
     """Whole numbers that names of a file stand for, as far as it, or a frame of it, gives each one value."""
     found: dict[str, set[int]] = {}
+    own = {one.name for one in ast.walk(source.tree) if isinstance(one, ast.ClassDef)}
     for one in ast.walk(source.tree):
         if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and type(one.value.value) is int:
             for target in one.targets:
@@ -635,7 +643,23 @@ def _numbers(source: Source, situation: Situation) -> dict[str, int]:
             for name, value in [*spot.module.items(), *spot.variables.items()]:
                 if type(value) is int:
                     found.setdefault(name, set()).add(value)
+                elif type(value).__name__ in own:
+                    kept = getattr(value, "__dict__", {})
+                    for attribute, size in kept.items():
+                        if type(size) is int:
+                            found.setdefault(f"self.{attribute}", set()).add(size)
     return {name: values.pop() for name, values in found.items() if len(values) == 1}
+
+
+def _may_be(node: ast.Tuple | ast.List, numbers: dict[str, int], wanted: tuple[int | None, ...]) -> bool:
+    """Whether a written shape may stand for `wanted`: by names of sizes that nothing tells the values of."""
+    if len(node.elts) != len(wanted) or not node.elts:
+        return False
+    open_sizes = [isinstance(one, (ast.Name, ast.Attribute)) and dotted(one) not in numbers for one in node.elts]
+    known = [
+        numbers.get(dotted(one)) if dotted(one) else getattr(one, "value", "?") for one in node.elts
+    ]  # fmt: skip
+    return any(open_sizes) and all(free or one == size for free, one, size in zip(open_sizes, known, wanted))
 
 
 def _sizes(node: ast.Tuple | ast.List, numbers: dict[str, int]) -> object:
