@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.callables import called
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import return_values
-from pyfunc_debug.doctor.failures.reading.returning import result, with_return, works_in_place
+from pyfunc_debug.doctor.failures.reading.returning import ends_without_return, result, with_return, works_in_place
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
@@ -168,7 +168,8 @@ def _own_function(situation: Situation, spot: Spot, call: ast.Call) -> tuple[str
     kind = (
         dotted(call.func.func) if isinstance(call.func, ast.Call) else type(layer).__name__ if layer is not None else ""
     )
-    name = called(call)
+    owner = dotted(call.func).rpartition(".")[0]
+    name = called(call) if not owner or owner == "self" else ""
     for file, source in situation.sources():
         found = [one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
         found += [
@@ -187,11 +188,11 @@ def _without_return(
     if any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in own_nodes(function)):
         return None
     last = function.body[-1]
+    if not ends_without_return(function):
+        return None
     if return_values(function):
-        if isinstance(last, ast.Return) or (isinstance(last, ast.If) and last.orelse):
-            return None
         cause = (
-            f"{function.name} gave None: it returns a value in an if or a loop only, and came to its end without one "
+            f"{function.name} gave None: it returns a value on some ways only, and can come to its end without one "
             f"(line {last.end_lineno})."
         )
         advice = f"Return something there too, or raise an error that says why {function.name} has nothing."

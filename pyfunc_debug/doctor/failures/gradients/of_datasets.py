@@ -24,14 +24,14 @@ from pyfunc_debug.doctor.failures.reading.source import (
 from pyfunc_debug.doctor.failures.reading.symbols import calls, method_calls
 
 RULE = "cut-gradient"
-_SAID = ("No gradients provided for any variable", "None")
+_SAID = "No gradients provided for any variable"
 _LOOPS = ("ReduceDataset", "ScanDataset")
 _ELEMENT_BY_ELEMENT = "Ask a tape for each element, in the loop, and add the gradients up."
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the recording found an op of a dataset on all ways from the variables to the loss."""
-    if situation.body or not any(one in situation.message for one in _SAID):
+    if situation.body or not (_SAID in situation.message or ("None" in situation.message and _reads_one(situation))):
         return None
     told = [json.loads(text) for (text,) in situation.rows("SELECT facts FROM notice WHERE rule = 'flat-op'")]
     found = [one for one in told if is_of_dataset(str(one["op"])) and len(one["variables"]) == one["count"]]
@@ -40,6 +40,24 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     ((file, line), one) = places.popitem()
     return of_op(str(one["op"]), file, read(file), line, bool(one.get("floats")))
+
+
+def _reads_one(situation: Situation) -> bool:
+    """Whether the failing line asks a tape, or reads what one gave: by its name, or as a function's result."""
+    spot, statement = situation.last, situation.statement
+    if spot is None or statement is None:
+        return False
+    asking = {
+        getattr(spot.source.function(one.lineno), "name", "") for one in spot.source.calls_of(frozenset({"gradient"}))
+    } | {"gradient"}  # fmt: skip
+    given = {
+        name for one in ast.walk(spot.source.tree)
+        if isinstance(one, ast.Assign)
+        and any(dotted(call.func).rpartition(".")[2] in asking for call in calls(one.value))
+        for target in one.targets for name in names(target)
+    }  # fmt: skip
+    direct = any(dotted(call.func).rpartition(".")[2] in asking for call in calls(statement))
+    return direct or bool(given & set(names(statement)))
 
 
 def is_of_dataset(kind: str) -> bool:

@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, method_calls, of_package
 
 RULE = "argument"
-_OF_TENSOR = re.compile(r"(?:EagerTensor|SymbolicTensor|Tensor|ResourceVariable)'? object has no attribute '(\w+)'")
+_OF_TENSOR = re.compile(r"(?:^|['.])(?:EagerTensor|SymbolicTensor|ResourceVariable)'? object has no attribute '(\w+)'")
 _OF_MODULE = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _OF_OBJECT = re.compile(r"^'([\w.]+)' object has no attribute '(\w+)'")
 _NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
@@ -90,7 +90,7 @@ def explain(situation: Situation) -> Explanation | None:
         if module is not None:
             return _of_module(spot, statement, module[1], module[2])
         thing = _OF_OBJECT.search(message)
-        return _of_object(spot, statement, thing[2]) if thing is not None else None
+        return _of_object(spot, statement, thing[1].rpartition(".")[2], thing[2]) if thing is not None else None
     if situation.kind == "ImportError" and (missing := _NOT_IMPORTED.search(message)) is not None:
         return _imported(spot, statement, missing[1], missing[2])
     unknown = _UNKNOWN.search(message) if situation.kind == "NameError" else None
@@ -107,10 +107,14 @@ def _of_tensor(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None
     called = call if isinstance(call, ast.Call) and call.func is node else None
     given = [source.text(one) for one in called.args] if called is not None else []
     words = {str(one.arg): source.text(one.value) for one in called.keywords} if called is not None else {}
-    whole = len(given) == 1 and called is not None and isinstance(called.args[0], (ast.Tuple, ast.List, ast.Name))
+    first = called.args[0] if called is not None and called.args else None
+    listed = isinstance(first, ast.Name) and isinstance(spot.value(first.id), (tuple, list))
+    whole = len(given) == 1 and (listed or isinstance(first, (ast.Tuple, ast.List)))
     axis = words.pop("axis", None) or words.pop("dim", None) or (given[0] if given else None)
     template = _METHODS[name]
-    if words or (called is None) != (name == "T") or ("{a}" in template and not given):
+    fewest = 2 if name in ("clamp", "clip") else 1
+    most = 99 if "{shape}" in template else 2 if fewest == 2 else 1
+    if words or (called is None) != (name == "T") or ("{a}" in template and len(given) < fewest) or len(given) > most:
         return None
     if name == "size" and given:
         template = f"{{x}}.shape[{given[0]}]"
@@ -138,9 +142,15 @@ def _of_module(spot: Spot, statement: ast.stmt, module: str, name: str) -> Expla
     held = spot.source.text(asked[0].value)
     known = module.partition(".")[0] in ("tensorflow", "keras", "numpy")
     meant = _FUNCTIONS.get(name) if module.removeprefix("tensorflow._api.v2") in ("tensorflow", "") else None
-    new = meant or (_near(name, dir(owner)) if known else "")
+    new = meant or (_near(name, list(vars(owner)) + _public(owner)) if known else "")
     if not new or (meant is None and len(name) < 4):
         return None
+    joins = [one for one in calls(statement) if one.func in asked and meant == "concat"]
+    if any(len(one.args) < 2 and not one.keywords for one in joins):
+        return Explanation(
+            RULE, spot.file, spot.line, f"{held} has no {name}: it is called concat, which is told the axis.", None,
+            f"Write {held}.concat([...], axis=0).",
+        )  # fmt: skip
     if meant and name in _OTHER_ARGUMENTS:
         return Explanation(
             RULE, spot.file, spot.line, f"{held} has no {name}.", None,
@@ -155,20 +165,20 @@ def _of_module(spot: Spot, statement: ast.stmt, module: str, name: str) -> Expla
     )
 
 
-def _of_object(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
+def _of_object(spot: Spot, statement: ast.stmt, said: str, name: str) -> Explanation | None:
     """`model.complie(...)`, `ds.prefech(1)`: of objects of TensorFlow and Keras, and the user's."""
     asked = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr == name]
     if len(asked) != 1 or len(name) < 4:
         return None
     value, held = lookup(asked[0].value, spot), short(spot.source.text(asked[0].value), 40)
-    kind = (
-        type(value)
-        if value is not None
-        else getattr(getattr(sys.modules.get("tensorflow"), "data", None), "Dataset", None)
-    )
-    if kind is None or (value is None and not any(one.func is not asked[0] for one in calls(asked[0].value))):
+    kind: Any = type(value)
+    if value is None and "Dataset" in said:
+        kind = getattr(getattr(sys.modules.get("tensorflow"), "data", None), "Dataset", None)
+    elif value is None or kind.__name__ != said:
         return None
-    new = _near(name, dir(kind))
+    if not isinstance(kind, type):
+        return None
+    new = _near(name, [one for base in kind.__mro__ for one in vars(base)])
     if not new:
         return None
     edit = edit_of(spot.file, spot.source.replaced({asked[0]: f"{spot.source.text(asked[0].value)}.{new}"}))
@@ -178,7 +188,8 @@ def _of_object(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None
 
 def _imported(spot: Spot, statement: ast.stmt, name: str, module: str) -> Explanation | None:
     """`from tensorflow.keras.layers import Dropot`."""
-    new = _near(name, dir(sys.modules.get(module))) if module in sys.modules and len(name) > 3 else ""
+    owner = sys.modules.get(module)
+    new = _near(name, [*vars(owner), *_public(owner)]) if owner is not None and len(name) > 3 else ""
     if not isinstance(statement, ast.ImportFrom) or not new:
         return None
     names = [f"{new} as {one.asname or name}" if one.name == name else ast.unparse(one) for one in statement.names]
@@ -195,10 +206,16 @@ def _of_name(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
     """`datset` for `dataset`."""
     new = _near(name, [*spot.variables, *spot.module]) if len(name) > 3 else ""
     asked = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id == name]
-    line = _IMPORTS.get(name) or (f"import {name}" if name in sys.stdlib_module_names else "")
-    if line and asked and spot.source.tree.body:
-        imports = [one for one in spot.source.tree.body if isinstance(one, (ast.Import, ast.ImportFrom))]
-        first = next((one.lineno for one in imports if getattr(one, "module", "") != "__future__"), 1)
+    used = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and dotted(one.value) == name]
+    line = _IMPORTS.get(name, "")
+    if not line and not new and name in sys.stdlib_module_names:
+        line = f"import {name}"
+    if line and used:
+        body = spot.source.tree.body
+        imports = [one for one in body if isinstance(one, (ast.Import, ast.ImportFrom))]
+        future = [one.lineno + 1 for one in imports if getattr(one, "module", "") == "__future__"]
+        others = [one.lineno for one in imports if getattr(one, "module", "") != "__future__"]
+        first = others[0] if others else max(future, default=1)
         added = Edit(spot.file, first, first - 1, (line,))
         return Explanation(RULE, spot.file, spot.line, f"{name} is not imported here.", added)
     if not new or not asked:
@@ -209,9 +226,15 @@ def _of_name(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit is not None else f"Write {new}.", "likely")
 
 
+def _public(module: Any) -> list[str]:
+    """Names that TensorFlow's and Keras' modules give only when they are asked for."""
+    own = str(getattr(module, "__name__", "")).partition(".")[0] in ("tensorflow", "keras")
+    return dir(module) if own else []
+
+
 def _near(name: str, known: list[str]) -> str:
     """The public name that is nearest: in other letters' case, else nearly the same."""
-    public = sorted({one for one in known if not one.startswith("_")})
+    public = sorted({one for one in known if not one.startswith("_")} - {name})
     same = [one for one in public if one.lower() == name.lower() and one != name]
     if same:
         return same[-1]

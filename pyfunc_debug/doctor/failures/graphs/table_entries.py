@@ -61,7 +61,17 @@ def _twice(place: Refused, key: str, first: str, second: str) -> Explanation | N
     top = source.statement(keys.lineno)
     if isinstance(keys, ast.Name) and by_length and top is not None:
         blanks = indent_of(source.lines[top.lineno - 1])
-        edit = Edit(place.spot.file, top.lineno, top.lineno - 1, (f"{blanks}{name} = list(dict.fromkeys({name}))",))
+        own = "each_once" if name != "each_once" else "once"
+        every: dict[ast.expr, str] = {
+            one: own
+            for part in (keys, values)
+            for one in ast.walk(part)
+            if isinstance(one, ast.Name) and one.id == name
+        }
+        begin, end, lines = source.kept_lines(every)
+        if begin != top.lineno:
+            return place.told(cause, {}, "Give each key once.")
+        edit = Edit(place.spot.file, begin, end, (f"{blanks}{own} = list(dict.fromkeys({name}))", *lines))
         cause += " dict.fromkeys keeps each once."
         return Explanation(RULE, place.spot.file, keys.lineno, cause, edit, "", "likely")
     return place.told(cause, {}, "Give each key once.")

@@ -119,7 +119,11 @@ def _whole(spot: Spot, node: ast.expr, value: str, shown: bool = True) -> tuple[
     told = short(text, 40)
     said = f"the float {value}" if shown else "a float"
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        left, right = (spot.source.text(one) for one in (node.left, node.right))
+        plain = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
+        left, right = (
+            spot.source.text(one) if isinstance(one, plain) else spot.source.atom(one)
+            for one in (node.left, node.right)
+        )
         return f"{told} is {said}: / gives a float in Python, also of whole numbers", f"{left} // {right}"
     if re.fullmatch(r"-?\d+\.0*", value):
         new = str(int(float(value))) if isinstance(node, ast.Constant) else f"int({text})"
@@ -158,9 +162,10 @@ def _sizes(spot: Spot, statement: ast.stmt) -> Iterator[ast.expr]:
 
 def _is_float(spot: Spot, node: ast.expr, value: str) -> bool:
     if isinstance(node, ast.Constant):
-        return type(node.value) is float
+        return type(node.value) is float and str(node.value) == value
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return type(lookup(node, spot)).__name__ in ("float", "float64", "float32", "int64", "int32", "str")
+        held = lookup(node, spot)
+        return type(held).__name__ in ("float", "float64", "float32", "int64", "int32", "str") and str(held) == value
     return isinstance(node, ast.BinOp) and any(
         isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div) for one in ast.walk(node)
     )

@@ -27,6 +27,7 @@ _AXIS = re.compile(r"^All `axis` values must be in the range \[-ndim, ndim\)\. R
 _PAIR = re.compile(r"FeatureSpace\.adapt\.<locals>\.<lambda>\(\) takes 1 positional argument but (\d) were given")
 _FLOAT = "slice indices must be integers or None or have an __index__ method"
 _IMAGES = ("array_to_img", "save_img", "img_to_array", "smart_resize")
+_NUMBERS = (int, float, bool, type(None))
 _SHOWN = 3
 
 
@@ -77,7 +78,7 @@ def _sequences(spot: Spot, call: ast.Call, said: str) -> Explanation | None:
         if all(type(one) in (int, float) and one == one for one in value):
             cause = f"{text} is one sequence of {len(value)} numbers, and pad_sequences takes a list of sequences."
             return _told(spot, node, cause, f"[{text}]")
-        at = next((at for at, one in enumerate(value) if not hasattr(one, "__len__")), None)
+        at = next((at for at, one in enumerate(value) if type(one) in _NUMBERS), None)
         if at is None:
             return None
         cause = f"Element {at} of {text} is {value[at]!r}, and pad_sequences takes a list of sequences."
@@ -192,7 +193,10 @@ def _repeated(spot: Spot, call: ast.Call, name: str) -> Explanation | None:
     value = _data(node, spot) if node is not None else None
     if node is None or not (is_ndarray(value) or isinstance(value, (list, tuple))):
         return None
-    counts: Counter[Any] = Counter(value)
+    words: list[Any] = value.ravel().tolist() if is_ndarray(value) else list(value)  # type: ignore[union-attr,arg-type]
+    if not all(type(one) in (str, bytes, int) or type(one).__module__ == "numpy" for one in words):
+        return None
+    counts: Counter[Any] = Counter(words)
     twice = [f"{str(one)!r} {times} times" for one, times in counts.items() if times > 1]
     if not twice:
         return None

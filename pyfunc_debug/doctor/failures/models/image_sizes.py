@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     calls,
     is_dataset,
     is_keras,
+    is_keras_class,
     is_ndarray,
     lookup,
     of_keras,
@@ -122,7 +123,7 @@ def _in_a_list(spot: Spot, statement: ast.stmt, wanted: list[int], got: list[int
 
 
 def _is_model(value: Any) -> bool:
-    return value is not None and of_keras(type(value), "Model")
+    return value is not None and is_keras_class(type(value)) and of_keras(type(value), "Model")
 
 
 def _resizing(spot: Spot) -> str:

@@ -137,7 +137,8 @@ def _stateful(spot: Spot) -> Explanation | None:
         ast.unparse(word.value): word.value for one in source.calls_of(frozenset({"fit", "predict", "evaluate"}))
         for word in one.keywords if word.arg == "batch_size"
     }  # fmt: skip
-    if len(sizes) > 1:
+    batched = any(isinstance(one.func, ast.Attribute) and one.func.attr == "batch" for one in calls(source.tree))
+    if len(sizes) > 1 or (batched and not sizes):
         return None
     size = next((source.text(one) for one in sizes.values()), str(_BATCH))
     if sizes and computed(next(iter(sizes.values())), spot) is None:

@@ -151,7 +151,7 @@ def _batch_in_input(failed: FailedLayer) -> Explanation | None:
         return None
     node = given[0]
     arrays = [name for name, one in {**spot.module, **spot.variables}.items() if is_ndarray(one) and one.shape == shape]
-    if not _is_shape(node) and not arrays and shape[0] is not None:
+    if not _is_shape(node) and not arrays:
         return None
     whose = spot.source.text(node).removesuffix(".shape") if _is_shape(node) else arrays[0] if arrays else ""
     cause = (

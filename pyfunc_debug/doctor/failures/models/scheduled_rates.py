@@ -8,7 +8,7 @@ import re
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import return_values
-from pyfunc_debug.doctor.failures.reading.returning import with_return
+from pyfunc_debug.doctor.failures.reading.returning import ends_without_return, with_return
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
@@ -64,6 +64,8 @@ def _without_return(spot: Spot, given: ast.expr) -> Explanation | None:
     blanks, line = indent_of(spot.source.lines[last.lineno - 1]), last.end_lineno or last.lineno
     rate = parameters(function)[1] if len(parameters(function)) > 1 else ""
     some = bool(return_values(function))
+    if not ends_without_return(function):
+        return None
     cause = f"{function.name} gave None for the rate of an epoch: it {'came to its end' if some else 'ends'} without a "
     cause += "return."
     if some and rate:
@@ -80,4 +82,4 @@ def _without_return(spot: Spot, given: ast.expr) -> Explanation | None:
 
 def _parameters(tree: ast.AST, name: str) -> int:
     found = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == name]
-    return len(found[0].args.args) if found else 0
+    return len(parameters(found[0])) if found else 0

@@ -127,7 +127,7 @@ def _dimensions(failed: FailedLayer, got: int) -> Explanation | None:
         return None
     new = f"{named[1]}{got - 2}D"
     what = "a series" if got == 3 else "an image" if got == 4 else "a volume"
-    cause = f"{failed.kind} takes one axis less: {_sizes(failed.shapes[0])} is {what}, for which there is {new}."
+    cause = f"{failed.kind} takes other axes: {_sizes(failed.shapes[0])} are those of {what}, for which there is {new}."
     text = made.source.text_with(made.call, {made.call.func: made.other(new)})
     return Explanation(RULE, made.spot.file, made.call.lineno, cause, made.edit(text), "", "likely")
 
@@ -151,7 +151,7 @@ def _image(failed: FailedLayer, shape: Shape) -> Explanation | None:
     if edit is None:
         return None
     cause = (
-        f"{failed.kind} takes a series, [batch, steps, features], and gets an image, {_sizes(shape)}. "
+        f"{failed.kind} takes a series, [batch, steps, features], and gets an axis more, {_sizes(shape)}. "
         f"With its {height} rows as steps, a step has {width} x {channels} features."
     )
     return Explanation(RULE, failed.spot.file, edit.first, cause, edit, "", "likely")

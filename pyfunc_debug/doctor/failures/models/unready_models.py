@@ -9,20 +9,31 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import calls, extends_keras, lookup, of_keras, shape_of_data
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    calls,
+    extends_keras,
+    is_keras_class,
+    is_ndarray,
+    lookup,
+    of_keras,
+    shape_of_data,
+)
+from pyfunc_debug.interception.names.private import keras_layers
 
 RULE = "structure"
 _NO_LOSS = "No loss to compute. Provide a `loss` argument in `compile()`"
-_UNCOMPILED = re.compile(r"'\w+' object has no attribute '(optimizer|loss)'|^You must call `compile\(\)` before")
+_UNCOMPILED = re.compile(
+    r"'(?P<kind>\w+)' object has no attribute '(?P<attribute>optimizer|loss)'|^You must call `compile\(\)` before"
+)
 _EMPTY = "The PyDataset has length 0"
 _RESERVED = re.compile(r"^`(?:Model|Sequential)\.layers` attribute is reserved")
 _DATASETS = {"Sequence", "PyDataset"}
 _FARTHEST = 20
 """Lines from the first to the last that one paste changes."""
-_LOSSES = {"sigmoid": "binary_crossentropy", "linear": "mse", None: "mse"}
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -32,8 +43,8 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     if _NO_LOSS in message:
         return _without_loss(situation, spot)
-    if _UNCOMPILED.search(message) is not None:
-        return _uncompiled(situation, spot)
+    if (said := _UNCOMPILED.search(message)) is not None:
+        return _uncompiled(situation, spot, said["attribute"], said["kind"])
     if message == _EMPTY:
         return _without_batches(situation)
     return _reserved(spot) if _RESERVED.search(message) is not None else None
@@ -62,25 +73,40 @@ def _without_loss(situation: Situation, spot: Spot) -> Explanation | None:
 
 
 def _loss(spot: Spot, fit: ast.Call, model: Any) -> str:
-    layers = getattr(model, "layers", None) or []
-    activation = getattr(getattr(layers[-1], "activation", None), "__name__", None) if layers else "?"
-    if activation != "softmax":
-        return _LOSSES.get(activation, "")
-    labels = argument(fit, 1, "y")
-    shape = shape_of_data(lookup(labels, spot)) if labels is not None else None
-    if shape is None:
+    """The loss for the last layer's activation, and for the shape and dtype of the labels, where these are known."""
+    if model is None or not is_keras_class(type(model)):
         return ""
-    return "sparse_categorical_crossentropy" if len(shape) == 1 or shape[-1] == 1 else "categorical_crossentropy"
+    layers, given = keras_layers(model) or [], argument(fit, 1, "y")
+    labels = _labels(given, spot) if given is not None else None
+    if labels is None or not layers or not is_keras_class(type(layers[-1])):
+        return ""
+    activation = getattr(vars(layers[-1]).get("activation"), "__name__", "")
+    units, (shape, whole) = vars(layers[-1]).get("units"), labels
+    one = len(shape) == 1 or shape[-1] == 1
+    if activation == "softmax":
+        return "sparse_categorical_crossentropy" if one and whole else "categorical_crossentropy" if not one else ""
+    if one != (units == 1):
+        return ""
+    return "mse" if activation == "linear" and not whole else "binary_crossentropy" if activation == "sigmoid" else ""
 
 
-def _uncompiled(situation: Situation, spot: Spot) -> Explanation | None:
+def _labels(node: ast.expr, spot: Spot) -> tuple[tuple[int | None, ...], bool] | None:
+    """Shape of labels, and whether they are whole numbers; None where they are not known."""
+    value = lookup(node, spot)
+    if not is_ndarray(value):
+        value = computed(node, spot)
+    return (shape_of_data(value) or (), value.dtype.kind in "iub") if is_ndarray(value) else None
+
+
+def _uncompiled(situation: Situation, spot: Spot, attribute: str | None, kind: str | None) -> Explanation | None:
     """A model whose optimizer is asked for, or that is trained, before `compile`."""
     statement = situation.statement
     for one in ast.walk(statement) if statement is not None else ():
         if not isinstance(one, ast.Attribute):
             continue
         model = lookup(one.value, spot)
-        if model is not None and of_keras(type(model), "Model") and not getattr(model, "compiled", True):
+        named = attribute is None or (one.attr == attribute and type(model).__name__ == kind)
+        if named and model is not None and of_keras(type(model), "Model") and not vars(model).get("compiled", True):
             name = spot.source.text(one.value)
             later = [
                 call for call in calls(spot.source.tree)
@@ -97,7 +123,7 @@ def _without_batches(situation: Situation) -> Explanation | None:
     """A PyDataset whose `__len__` rounds down to 0."""
     found = [
         (file, source, method, one) for file, source in situation.sources() for method in _lengths(source.tree)
-        for one in ast.walk(method) if isinstance(one, ast.BinOp) and isinstance(one.op, (ast.FloorDiv, ast.Div))
+        for one in ast.walk(method) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv)
     ]  # fmt: skip
     if len(found) != 1:
         return None
@@ -108,8 +134,8 @@ def _without_batches(situation: Situation) -> Explanation | None:
     rows, batch = source.text(division.left), source.atom(division.right)
     edit = edit_of(file, source.replaced({value: f"({rows} + {batch} - 1) // {batch}"}))
     cause = (
-        f"`{source.text(division)}` is 0: there are fewer rows than one batch has. Rounded up, the last batch is a "
-        "smaller one."
+        f"`{source.text(division)}` is 0: there are fewer rows than one batch has, or none. Rounded up, the last batch "
+        "is a smaller one."
     )
     return Explanation(RULE, file, division.lineno, cause, edit)
 

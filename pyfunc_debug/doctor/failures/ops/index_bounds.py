@@ -46,7 +46,7 @@ def _gathered(place: Refused, wrong: int, rows: int) -> Explanation | None:
         cause = f"gather does not count from the end, as Python does: {name} has no row -1. [-1] is its last one."
         whole = len(found[0].args) + len(found[0].keywords) == 2
         return place.told(cause, {found[0]: f"{place.spot.source.atom(table)}[-1]"}) if whole else None
-    if known is None:
+    if known is None or any(one.arg in ("axis", "batch_dims") for one in found[0].keywords) or len(found[0].args) > 2:
         return None
     low, high = int(known.min()), int(known.max())
     cause = f"{name} has {rows:,} rows, numbered 0 to {rows - 1:,}, and {own} goes from {low:,} to {high:,}."

@@ -270,8 +270,8 @@ def _drawn(place: Refused, low: int, high: int) -> Explanation | None:
     text = place.text(end)
     if low == high == 0:
         cause = (
-            f"{text} is 0: what is cropped is just as large as the crop, and uniform leaves its end out. With + 1 it "
-            "gives 0 here, and the last place elsewhere."
+            f"{text} is 0, and uniform leaves its end out: there is no number to draw. With + 1 it gives 0 here, and "
+            "the last place elsewhere."
         )
         return place.told(cause, {end: f"{text} + 1"})
     cause = f"{text} is {high}: what is cropped is smaller than the crop."

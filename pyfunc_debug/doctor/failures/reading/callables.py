@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+import types
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +13,8 @@ from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, is_keras, lookup, of_package
 
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+"""Other callables may run code of the user's as they are asked for their arguments."""
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -53,7 +56,7 @@ def _dataset_class() -> Any:
 def taken(call: ast.Call, spot: Spot) -> list[str]:
     """The names of the arguments that a call may give, in their order; none where they are not known."""
     found = callable_of(call, spot)
-    if found is None:
+    if found is None or not isinstance(found, (type, *_FUNCTIONS)):
         return []
     try:
         by = inspect.getattr_static(found, "__init__") if isinstance(found, type) else found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
@@ -17,9 +18,39 @@ IN_PLACE = frozenset({
 """Methods of lists, dicts, models and layers that change what they are called on, and give None."""
 
 
+_PACKAGES = frozenset({"K", "keras", "math", "np", "numpy", "ops", "tensorflow", "tf"})
+"""Names of packages whose functions of these names give what they compute: `tf.add`, `np.sort`."""
+_SHUFFLES = re.compile(r"(?:^|\.)(?:random|rng|generator)$")
+
+
 def works_in_place(node: ast.AST | None) -> bool:
-    """Whether an expression calls such a method."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in IN_PLACE
+    """Whether an expression calls such a method: of a value, not a function of a package, nor a dataset's shuffle."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in IN_PLACE:
+        return False
+    owner = dotted(node.func.value)
+    if node.func.attr == "shuffle":
+        return _SHUFFLES.search(owner) is not None
+    return owner.partition(".")[0] not in _PACKAGES
+
+
+def ends_without_return(function: ast.FunctionDef) -> bool:
+    """Whether a way through a function comes to its end: it gives None there."""
+    return _goes_on(function.body[-1])
+
+
+def _goes_on(last: ast.stmt) -> bool:
+    if isinstance(last, (ast.Return, ast.Raise)):
+        return False
+    if isinstance(last, ast.If):
+        return not last.orelse or _goes_on(last.body[-1]) or _goes_on(last.orelse[-1])
+    if isinstance(last, ast.While):
+        return not (isinstance(last.test, ast.Constant) and last.test.value)
+    if isinstance(last, ast.With):
+        return _goes_on(last.body[-1])
+    if isinstance(last, ast.Try):
+        ends = [last.orelse or last.body, *(one.body for one in last.handlers)]
+        return any(_goes_on(one[-1]) for one in ends)
+    return True
 
 
 def returns_nothing(function: ast.FunctionDef) -> bool:
