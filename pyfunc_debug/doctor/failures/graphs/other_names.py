@@ -148,7 +148,7 @@ def _of_module(spot: Spot, statement: ast.stmt, module: str, name: str) -> Expla
     joins = [one for one in calls(statement) if one.func in asked and meant == "concat"]
     if any(len(one.args) < 2 and not one.keywords for one in joins):
         return Explanation(
-            RULE, spot.file, spot.line, f"{held} has no {name}: it is called concat, which is told the axis.", None,
+            RULE, spot.file, spot.line, f"{held} has no {name}: it is called concat, and takes the axis too.", None,
             f"Write {held}.concat([...], axis=0).",
         )  # fmt: skip
     if meant and name in _OTHER_ARGUMENTS:
