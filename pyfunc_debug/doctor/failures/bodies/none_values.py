@@ -112,7 +112,7 @@ def _of_name(situation: Situation, spot: Spot, node: ast.expr) -> Explanation | 
     made = _last_set(spot, name)
     if made is not None:
         file, source, value = spot.file, spot.source, made.value
-        if works_in_place(value) and isinstance(value, ast.Call):
+        if works_in_place(value):
             edit = _apart(file, source, made, value)
             return Explanation(RULE, file, made.lineno, _in_place(source, value, name), edit)
         if isinstance(value, ast.Call) and (function := _own_function(situation, spot, value)) is not None:
@@ -319,7 +319,7 @@ def _config(file: str, source: Source, method: ast.FunctionDef, kind: str) -> Ex
         cause = f"get_config of {kind} has no return, and Keras takes a dict of it."
         return Explanation(RULE, file, method.lineno, cause, edit, "" if edit else "Return the dict.")
     value = values[0]
-    if len(values) == 1 and works_in_place(value) and isinstance(value, ast.Call) and isinstance(last, ast.Return):
+    if len(values) == 1 and works_in_place(value) and isinstance(last, ast.Return):
         blanks = indent_of(source.lines[last.lineno - 1])
         owner, text = source.text(value.func.value), source.text(value)  # type: ignore[attr-defined]
         plain = isinstance(value.func.value, ast.Name)  # type: ignore[attr-defined]
@@ -332,7 +332,8 @@ def _config(file: str, source: Source, method: ast.FunctionDef, kind: str) -> Ex
         one for one in own_nodes(method)
         if isinstance(one, ast.Assign) and [dotted(each) for each in one.targets] == [dotted(value)]
     ]  # fmt: skip
-    if len(sets) != 1 or not isinstance(sets[0].value, ast.Call) or not works_in_place(sets[0].value):
+    changed = sets[0].value if len(sets) == 1 else None
+    if not works_in_place(changed):
         return None
-    edit = _apart(file, source, sets[0], sets[0].value)
-    return Explanation(RULE, file, sets[0].lineno, _in_place(source, sets[0].value, dotted(value)), edit)
+    edit = _apart(file, source, sets[0], changed)
+    return Explanation(RULE, file, sets[0].lineno, _in_place(source, changed, dotted(value)), edit)

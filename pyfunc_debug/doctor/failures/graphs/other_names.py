@@ -1,24 +1,18 @@
-"""Names of NumPy's and PyTorch's asked of TensorFlow (`tf.mean`, `x.view(3, 2)`), and names that are misspelled."""
+"""Names of NumPy's and PyTorch's asked of TensorFlow: `tf.mean`, `x.view(3, 2)`."""
 
 from __future__ import annotations
 
 import ast
-import difflib
 import re
-import sys
-from typing import Any
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, method_calls, of_package
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, method_calls, of_package
 
 RULE = "argument"
-_OF_TENSOR = re.compile(r"(?:^|['.])(?:EagerTensor|SymbolicTensor|ResourceVariable)'? object has no attribute '(\w+)'")
-_OF_MODULE = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
-_OF_OBJECT = re.compile(r"^'([\w.]+)' object has no attribute '(\w+)'")
-_NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
-_UNKNOWN = re.compile(r"^name '(\w+)' is not defined")
+OF_TENSOR = re.compile(r"(?:^|['.])(?:EagerTensor|SymbolicTensor|ResourceVariable)'? object has no attribute '(\w+)'")
+OF_MODULE = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _METHODS = {
     "view": "{tf}.reshape({x}, {shape})", "reshape": "{tf}.reshape({x}, {shape})", "flatten": "{tf}.reshape({x}, [-1])",
     "ravel": "{tf}.reshape({x}, [-1])", "unsqueeze": "{tf}.expand_dims({x}, {a})",
@@ -54,17 +48,12 @@ _OF_ARRAYS = frozenset({
     "argmin", "squeeze", "size",
 })  # fmt: skip
 """Those of the methods that arrays have too."""
-_IMPORTS = {
-    "np": "import numpy as np", "tf": "import tensorflow as tf", "pd": "import pandas as pd", "cv2": "import cv2",
-    "plt": "import matplotlib.pyplot as plt", "keras": "from tensorflow import keras",
-}  # fmt: skip
-_NEAR = 0.85
 
 
 def of_pytorch(situation: Situation) -> Explanation | None:
     """The explanation, if a tensor was asked for a method of PyTorch's that arrays of NumPy's do not have either."""
     spot, statement = situation.last, situation.statement
-    said = _OF_TENSOR.search(situation.message) if situation.kind == "AttributeError" else None
+    said = OF_TENSOR.search(situation.message) if situation.kind == "AttributeError" else None
     if said is None or spot is None or statement is None:
         return None
     asked = [one for one in method_calls(statement, said[1]) if said[1] not in _OF_ARRAYS or _counts(one)]
@@ -79,22 +68,14 @@ def _counts(call: ast.Call) -> bool:
 
 
 def explain(situation: Situation) -> Explanation | None:
-    """The explanation, if TensorFlow, or the program itself, has nearly what was asked for."""
+    """The explanation, if TensorFlow has what was asked for by another name."""
     spot, statement, message = situation.last, situation.statement, situation.message
-    if spot is None or statement is None:
+    if spot is None or statement is None or situation.kind != "AttributeError":
         return None
-    if situation.kind == "AttributeError":
-        tensor, module = _OF_TENSOR.search(message), _OF_MODULE.search(message)
-        if tensor is not None:
-            return _of_tensor(spot, statement, tensor[1])
-        if module is not None:
-            return _of_module(spot, statement, module[1], module[2])
-        thing = _OF_OBJECT.search(message)
-        return _of_object(spot, statement, thing[1].rpartition(".")[2], thing[2]) if thing is not None else None
-    if situation.kind == "ImportError" and (missing := _NOT_IMPORTED.search(message)) is not None:
-        return _imported(spot, statement, missing[1], missing[2])
-    unknown = _UNKNOWN.search(message) if situation.kind == "NameError" else None
-    return _of_name(spot, statement, unknown[1]) if unknown is not None else None
+    tensor, module = OF_TENSOR.search(message), OF_MODULE.search(message)
+    if tensor is not None:
+        return _of_tensor(spot, statement, tensor[1])
+    return _of_module(spot, statement, module[1], module[2]) if module is not None else None
 
 
 def _of_tensor(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
@@ -131,112 +112,32 @@ def _of_tensor(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None
 
 
 def _of_module(spot: Spot, statement: ast.stmt, module: str, name: str) -> Explanation | None:
-    """`tf.mean(x)`, `keras.layers.Densse(4)`."""
-    asked = [
-        one for one in ast.walk(statement)
-        if isinstance(one, ast.Attribute) and one.attr == name and of_package(one.value, spot) is not None
-    ]  # fmt: skip
-    owner = sys.modules.get(module)
-    if not asked or owner is None or len({dotted(one) for one in asked}) != 1:
+    """`tf.mean(x)`."""
+    asked, new = asked_of(spot, statement, name), _FUNCTIONS.get(name)
+    if new is None or not asked or module.removeprefix("tensorflow._api.v2") not in ("tensorflow", ""):
         return None
     held = spot.source.text(asked[0].value)
-    known = module.partition(".")[0] in ("tensorflow", "keras", "numpy")
-    meant = _FUNCTIONS.get(name) if module.removeprefix("tensorflow._api.v2") in ("tensorflow", "") else None
-    new = meant or (_near(name, list(vars(owner)) + _public(owner)) if known else "")
-    if not new or (meant is None and len(name) < 4):
-        return None
-    joins = [one for one in calls(statement) if one.func in asked and meant == "concat"]
+    joins = [one for one in calls(statement) if one.func in asked and new == "concat"]
     if any(len(one.args) < 2 and not one.keywords for one in joins):
         return Explanation(
             RULE, spot.file, spot.line, f"{held} has no {name}: it is called concat, and takes the axis too.", None,
             f"Write {held}.concat([...], axis=0).",
         )  # fmt: skip
-    if meant and name in _OTHER_ARGUMENTS:
+    if name in _OTHER_ARGUMENTS:
         return Explanation(
             RULE, spot.file, spot.line, f"{held} has no {name}.", None,
             f"{held}.{new} is like it, and takes its arguments otherwise.",
         )  # fmt: skip
     pieces: dict[ast.expr, str] = dict.fromkeys(asked, f"{held}.{new}")
     edit = edit_of(spot.file, spot.source.replaced(pieces))
-    cause = f"{held} has no {name}: it is called {new}." if meant else f"{held} has no {name}, but {new}."
-    sure: Any = "measured" if meant else "likely"
-    return Explanation(
-        RULE, spot.file, spot.line, cause, edit, "" if edit is not None else f"Write {held}.{new}.", sure
-    )
+    cause = f"{held} has no {name}: it is called {new}."
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit is not None else f"Write {held}.{new}.")
 
 
-def _of_object(spot: Spot, statement: ast.stmt, said: str, name: str) -> Explanation | None:
-    """`model.complie(...)`, `ds.prefech(1)`: of objects of TensorFlow and Keras, and the user's."""
-    asked = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr == name]
-    if len(asked) != 1 or len(name) < 4:
-        return None
-    value, held = lookup(asked[0].value, spot), short(spot.source.text(asked[0].value), 40)
-    kind: Any = type(value)
-    if value is None and "Dataset" in said:
-        kind = getattr(getattr(sys.modules.get("tensorflow"), "data", None), "Dataset", None)
-    elif value is None or kind.__name__ != said:
-        return None
-    if not isinstance(kind, type):
-        return None
-    new = _near(name, [one for base in kind.__mro__ for one in vars(base)])
-    if not new:
-        return None
-    edit = edit_of(spot.file, spot.source.replaced({asked[0]: f"{spot.source.text(asked[0].value)}.{new}"}))
-    cause = f"{held} has no {name}, but {new}."
-    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit is not None else f"Write {new}.", "likely")
-
-
-def _imported(spot: Spot, statement: ast.stmt, name: str, module: str) -> Explanation | None:
-    """`from tensorflow.keras.layers import Dropot`."""
-    owner = sys.modules.get(module)
-    new = _near(name, [*vars(owner), *_public(owner)]) if owner is not None and len(name) > 3 else ""
-    if not isinstance(statement, ast.ImportFrom) or not new:
-        return None
-    names = [f"{new} as {one.asname or name}" if one.name == name else ast.unparse(one) for one in statement.names]
-    uses = sum(isinstance(one, ast.Name) and one.id == name for one in ast.walk(spot.source.tree))
-    if not uses:
-        names = [one.replace(f" as {name}", "") for one in names]
-    first, last = spot.source.span(statement)
-    line = f"from {statement.module} import {', '.join(names)}"
-    edit = edit_of(spot.file, (first, last, line))
-    return Explanation(RULE, spot.file, first, f"{statement.module} has no {name}, but {new}.", edit, "", "likely")
-
-
-def _of_name(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
-    """`datset` for `dataset`."""
-    new = _near(name, [*spot.variables, *spot.module]) if len(name) > 3 else ""
-    asked = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id == name]
-    used = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and dotted(one.value) == name]
-    line = _IMPORTS.get(name, "")
-    if not line and not new and name in sys.stdlib_module_names:
-        line = f"import {name}"
-    if line and used:
-        body = spot.source.tree.body
-        imports = [one for one in body if isinstance(one, (ast.Import, ast.ImportFrom))]
-        future = [one.lineno + 1 for one in imports if getattr(one, "module", "") == "__future__"]
-        others = [one.lineno for one in imports if getattr(one, "module", "") != "__future__"]
-        first = others[0] if others else max(future, default=1)
-        added = Edit(spot.file, first, first - 1, (line,))
-        return Explanation(RULE, spot.file, spot.line, f"{name} is not imported here.", added)
-    if not new or not asked:
-        return None
-    pieces: dict[ast.expr, str] = dict.fromkeys(asked, new)
-    edit = edit_of(spot.file, spot.source.replaced(pieces))
-    cause = f"Nothing has the name {name} here, but {new} is there."
-    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit is not None else f"Write {new}.", "likely")
-
-
-def _public(module: Any) -> list[str]:
-    """Names that TensorFlow's and Keras' modules give only when they are asked for."""
-    own = str(getattr(module, "__name__", "")).partition(".")[0] in ("tensorflow", "keras")
-    return dir(module) if own else []
-
-
-def _near(name: str, known: list[str]) -> str:
-    """The public name that is nearest: in other letters' case, else nearly the same."""
-    public = sorted({one for one in known if not one.startswith("_")} - {name})
-    same = [one for one in public if one.lower() == name.lower() and one != name]
-    if same:
-        return same[-1]
-    found = difflib.get_close_matches(name, public, 1, _NEAR)
-    return found[0] if found else ""
+def asked_of(spot: Spot, statement: ast.stmt, name: str) -> list[ast.Attribute]:
+    """The places of a statement where one package is asked for a name."""
+    found = [
+        one for one in ast.walk(statement)
+        if isinstance(one, ast.Attribute) and one.attr == name and of_package(one.value, spot) is not None
+    ]  # fmt: skip
+    return found if len({dotted(one) for one in found}) == 1 else []

@@ -119,11 +119,7 @@ def _whole(spot: Spot, node: ast.expr, value: str, shown: bool = True) -> tuple[
     told = short(text, 40)
     said = f"the float {value}" if shown else "a float"
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        plain = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
-        left, right = (
-            spot.source.text(one) if isinstance(one, plain) else spot.source.atom(one)
-            for one in (node.left, node.right)
-        )
+        left, right = (spot.source.operand(one) for one in (node.left, node.right))
         return f"{told} is {said}: / gives a float in Python, also of whole numbers", f"{left} // {right}"
     if re.fullmatch(r"-?\d+\.0*", value):
         new = str(int(float(value))) if isinstance(node, ast.Constant) else f"int({text})"

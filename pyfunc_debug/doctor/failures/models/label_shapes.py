@@ -73,10 +73,7 @@ def _assigned(spot: Spot, loss: ast.expr | None) -> ast.expr | None:
     """The loss itself, where compile has a name for it."""
     if not isinstance(loss, (ast.Name, ast.Attribute)):
         return loss
-    found = [
-        one.value for one in ast.walk(spot.source.tree)
-        if isinstance(one, ast.Assign) and [dotted(target) for target in one.targets] == [dotted(loss)]
-    ]  # fmt: skip
+    found = spot.source.given_to(dotted(loss))
     return found[0] if len(found) == 1 else loss
 
 

@@ -43,10 +43,7 @@ def _divided(spot: Spot, statement: ast.stmt) -> Explanation | None:
     for one in given:
         node = one
         if isinstance(one, ast.Name):
-            values = [
-                each.value for each in ast.walk(spot.source.tree)
-                if isinstance(each, ast.Assign) and [ast.unparse(target) for target in each.targets] == [one.id]
-            ]  # fmt: skip
+            values = spot.source.given_to(one.id)
             node = values[0] if len(values) == 1 else one
         if computed(one, spot) != 0 or isinstance(one, ast.Constant) or type(computed(one, spot)) is not int:
             continue

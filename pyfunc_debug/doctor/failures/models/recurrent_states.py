@@ -227,9 +227,6 @@ def _directions(spot: Spot, statement: ast.stmt, said: str) -> Explanation | Non
 def _assigned(node: ast.expr | None, spot: Spot) -> ast.Call | None:
     """The call that makes a layer, where the layer has a name."""
     if isinstance(node, (ast.Name, ast.Attribute)):
-        same = [
-            one.value for one in ast.walk(spot.source.tree)
-            if isinstance(one, ast.Assign) and [dotted(each) for each in one.targets] == [dotted(node)]
-        ]  # fmt: skip
+        same = spot.source.given_to(dotted(node))
         node = same[0] if len(same) == 1 else None
     return node if isinstance(node, ast.Call) else None

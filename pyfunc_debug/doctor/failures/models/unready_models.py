@@ -1,4 +1,4 @@
-"""Models that Keras cannot train yet: no loss, not compiled, a sequence without a batch, a name that Keras has."""
+"""Models that Keras cannot train yet: no loss, not compiled, a sequence without a batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -30,10 +30,7 @@ _UNCOMPILED = re.compile(
     r"'(?P<kind>\w+)' object has no attribute '(?P<attribute>optimizer|loss)'|^You must call `compile\(\)` before"
 )
 _EMPTY = "The PyDataset has length 0"
-_RESERVED = re.compile(r"^`(?:Model|Sequential)\.layers` attribute is reserved")
 _DATASETS = {"Sequence", "PyDataset"}
-_FARTHEST = 20
-"""Lines from the first to the last that one paste changes."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -45,9 +42,7 @@ def explain(situation: Situation) -> Explanation | None:
         return _without_loss(situation, spot)
     if (said := _UNCOMPILED.search(message)) is not None:
         return _uncompiled(situation, spot, said["attribute"], said["kind"])
-    if message == _EMPTY:
-        return _without_batches(situation)
-    return _reserved(spot) if _RESERVED.search(message) is not None else None
+    return _without_batches(situation) if message == _EMPTY else None
 
 
 def _without_loss(situation: Situation, spot: Spot) -> Explanation | None:
@@ -145,24 +140,3 @@ def _lengths(tree: ast.Module) -> Iterator[ast.FunctionDef]:
     for one in ast.walk(tree):
         if isinstance(one, ast.ClassDef) and {dotted(base).rpartition(".")[2] for base in one.bases} & _DATASETS:
             yield from (part for part in one.body if isinstance(part, ast.FunctionDef) and part.name == "__len__")
-
-
-def _reserved(spot: Spot) -> Explanation | None:
-    """`self.layers = [...]` of a Model, which has its layers by that name."""
-    source = spot.source
-    statement = spot.statement
-    holder = (
-        next((one for one in source.around(statement) if isinstance(one, ast.ClassDef)), None) if statement else None
-    )
-    if holder is None:
-        return None
-    used = [one for one in ast.walk(holder) if isinstance(one, ast.Attribute) and dotted(one) == "self.layers"]
-    taken = {one.attr for one in ast.walk(holder) if isinstance(one, ast.Attribute)}
-    name = next((one for one in ("blocks", "own_layers", "layer_list") if one not in taken), "")
-    cause = "self.layers is Keras' own list of a model's layers, and cannot be set."
-    first, last = min(one.lineno for one in used), max(one.end_lineno or one.lineno for one in used)
-    if not name or last - first >= _FARTHEST:
-        return Explanation(RULE, spot.file, spot.line, cause, None, "Call yours by another name.")
-    pieces: dict[ast.expr, str] = dict.fromkeys(used, f"self.{name}")
-    edit = Edit(spot.file, first, last, source.spliced(pieces, first, last))
-    return Explanation(RULE, spot.file, spot.line, cause, edit)

@@ -8,7 +8,7 @@ import re
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
-from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, Shape, each, shape_at
+from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, each, shape_at
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, root_is, shape_of, sizes_of
@@ -75,11 +75,6 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
-def _shape(node: ast.expr, place: Refused) -> Shape | None:
-    known = shape_of(place.op.inputs[0]) if place.op is not None and place.op.inputs else None
-    return known if known is not None else shape_at(node, place.spot)
-
-
 def _reduced(place: Refused, rank: int, axis: int) -> Explanation | None:
     """`tf.argmax(scores, axis=1)` of the scores of one example."""
     found = [
@@ -89,7 +84,7 @@ def _reduced(place: Refused, rank: int, axis: int) -> Explanation | None:
     if len(found) != 1 or axis != rank or not found[0][0].args or rank < 1:
         return None
     tensor, given = found[0][0].args[0], found[0][1]
-    shape = _shape(tensor, place)
+    shape = place.shape(tensor)
     if shape is not None and len(shape) != rank:
         return None
     name = short(place.text(tensor), 30)
@@ -106,7 +101,7 @@ def _squeezed(place: Refused, wrong: int, size: int) -> Explanation | None:
     found = place.calls_of("squeeze")
     call = found[0] if len(found) == 1 else None
     tensor, axis = (argument(call, 0, "input"), argument(call, 1, "axis")) if call is not None else (None, None)
-    shape = _shape(tensor, place) if tensor is not None else None
+    shape = place.shape(tensor) if tensor is not None else None
     if (
         tensor is None
         or axis is None
@@ -169,7 +164,7 @@ def _turned(place: Refused) -> Explanation | None:
     found = place.calls_of("transpose")
     tensor, given = (argument(found[0], 0, "a"), argument(found[0], 1, "perm")) if len(found) == 1 else (None, None)
     order = evaluation.computed(given, place.spot) if given is not None else None
-    shape = _shape(tensor, place) if tensor is not None else None
+    shape = place.shape(tensor) if tensor is not None else None
     added = _ORDERS.get(tuple(order)) if isinstance(order, (list, tuple)) else None
     if not isinstance(order, (list, tuple)):
         return None
@@ -187,7 +182,7 @@ def _flat(place: Refused) -> Explanation | None:
     """`tf.nn.conv2d(image, ...)` of one image."""
     found = place.calls_of(*_PLANES)
     tensor = argument(found[0], 0, "input") if len(found) == 1 else None
-    shape = _shape(tensor, place) if tensor is not None else None
+    shape = place.shape(tensor) if tensor is not None else None
     if tensor is None or shape is None or len(shape) != 3:
         return None
     cause = (

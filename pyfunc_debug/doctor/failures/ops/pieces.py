@@ -10,11 +10,11 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.nodes import argument
-from pyfunc_debug.doctor.failures.reading.refused_ops import RULE, Refused, Shape, each, shape_at
+from pyfunc_debug.doctor.failures.reading.refused_ops import RULE, Refused, each, shape_at
 from pyfunc_debug.doctor.failures.reading.shapes import CHANNELS
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
-from pyfunc_debug.doctor.failures.reading.symbols import shape_of, sizes_of
+from pyfunc_debug.doctor.failures.reading.symbols import sizes_of
 
 _SLICED = re.compile(r"Expected size\[(\d+)\] in \[0, (\d+)\], but got (\d+)")
 _CROPPED = re.compile(r"(?:height|width) must be >= target \+ offset")
@@ -51,12 +51,6 @@ def _only(place: Refused, name: str) -> ast.Call | None:
     return found[0] if len(found) == 1 else None
 
 
-def _shape(node: ast.expr, place: Refused, at: int = 0) -> Shape | None:
-    """The shape of an op's input: as its graph knows it, or as it is in the line."""
-    known = shape_of(place.op.inputs[at]) if place.op is not None and len(place.op.inputs) > at else None
-    return known if known is not None else shape_at(node, place.spot)
-
-
 def _numbers(node: ast.expr | None, place: Refused) -> list[int] | None:
     found: Any = evaluation.computed(node, place.spot) if node is not None else None
     return list(found) if isinstance(found, (list, tuple)) and all(type(one) is int for one in found) else None
@@ -69,7 +63,7 @@ def _sliced(place: Refused) -> Explanation | None:
         (argument(call, at, name) for at, name in enumerate(("input_", "begin", "size"))) if call else (None,) * 3
     )
     begins, counts = _numbers(begin, place), _numbers(size, place)
-    shape = _shape(tensor, place) if tensor is not None else None
+    shape = place.shape(tensor) if tensor is not None else None
     if (
         tensor is None
         or begins is None
@@ -190,7 +184,7 @@ def _ranks(place: Refused) -> Explanation | None:
     tensor, paddings = (
         (argument(call, 0, "tensor"), argument(call, 1, "paddings")) if call is not None else (None, None)
     )
-    shape = _shape(tensor, place) if tensor is not None else None
+    shape = place.shape(tensor) if tensor is not None else None
     if tensor is None or shape is None or not isinstance(paddings, (ast.List, ast.Tuple)) or len(paddings.elts) != 2:
         return None
     rows = [place.text(one) for one in paddings.elts]
@@ -210,7 +204,7 @@ def _divided(place: Refused) -> Explanation | None:
     if call is None:
         return None
     tensor, ways, axis = argument(call, 0, "value"), argument(call, 1, "num_or_size_splits"), argument(call, 2, "axis")
-    shape = _shape(tensor, place, 1) if tensor is not None else None
+    shape = place.shape(tensor, 1) if tensor is not None else None
     parts = evaluation.computed(ways, place.spot) if ways is not None else None
     at = evaluation.computed(axis, place.spot) if axis is not None else 0
     if tensor is None or ways is None or not shape or type(parts) is not int or type(at) is not int or parts < 2:
@@ -237,7 +231,7 @@ def _summed(place: Refused) -> Explanation | None:
     if call is None:
         return None
     tensor, given, axis = argument(call, 0, "value"), argument(call, 1, "num_or_size_splits"), argument(call, 2, "axis")
-    parts, shape = _numbers(given, place), _shape(tensor, place) if tensor is not None else None
+    parts, shape = _numbers(given, place), place.shape(tensor) if tensor is not None else None
     at = evaluation.computed(axis, place.spot) if axis is not None else 0
     if (
         not isinstance(given, (ast.List, ast.Tuple))

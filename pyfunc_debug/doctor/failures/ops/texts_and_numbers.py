@@ -18,7 +18,6 @@ _NUMBER = re.compile(r"StringToNumberOp could not correctly convert string: (.*?
 _JOINED = re.compile(r"passed to 'inputs' of 'StringJoin' Op have types \[([\w, ]+)\]")
 _JOINED_EAGER = re.compile(r"cannot compute StringJoin as input #(\d+)\(zero-based\) was expected to be a string")
 _KEYS = re.compile(r"Dtype of argument `keys` must be <dtype: '(\w+)'>, received: <dtype: '(\w+)'>")
-_TWICE = re.compile(r"HashTable has different value for same key\. Key (.+?) has (.+?) and trying to add value (\S+)")
 _MADE = ("float32", "float64", "int32", "int64")
 _WHOLE = re.compile(r"u?int\d+")
 

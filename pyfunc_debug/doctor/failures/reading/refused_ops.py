@@ -75,6 +75,11 @@ class Refused:
             if dotted(one.func).rpartition(".")[2] in wanted and root_is(one.func, self.spot, "tensorflow")
         ]  # fmt: skip
 
+    def shape(self, node: ast.expr, at: int = 0) -> Shape | None:
+        """The shape of one of the op's inputs: as its graph knows it, or as it is in the line."""
+        known = shape_of(self.op.inputs[at]) if self.op is not None and len(self.op.inputs) > at else None
+        return known if known is not None else shape_at(node, self.spot)
+
     def told(
         self, cause: str, pieces: dict[ast.expr, str], advice: str = "", measured: bool = False
     ) -> Explanation | None:

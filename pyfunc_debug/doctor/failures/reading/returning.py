@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import TypeGuard
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
@@ -23,7 +24,7 @@ _PACKAGES = frozenset({"K", "keras", "math", "np", "numpy", "ops", "tensorflow",
 _SHUFFLES = re.compile(r"(?:^|\.)(?:random|rng|generator)$")
 
 
-def works_in_place(node: ast.AST | None) -> bool:
+def works_in_place(node: ast.AST | None) -> TypeGuard[ast.Call]:
     """Whether an expression calls such a method: of a value, not a function of a package, nor a dataset's shuffle."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in IN_PLACE:
         return False
@@ -76,7 +77,7 @@ def result(last: ast.stmt) -> str:
         return ast.unparse(last.targets[0]).strip("()")
     if isinstance(last, ast.AugAssign) and isinstance(last.target, ast.Name):
         return last.target.id
-    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and works_in_place(last.value):
+    if isinstance(last, ast.Expr) and works_in_place(last.value):
         owner = last.value.func.value  # type: ignore[attr-defined]
         return owner.id if isinstance(owner, ast.Name) else ""
     return ""

@@ -135,6 +135,17 @@ class Source:
         whole = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
         return self.text(node) if whole else f"({self.text(node)})"
 
+    def operand(self, node: ast.expr) -> str:
+        """An expression's text, in brackets where an operator beside it would take a part of it only."""
+        return self.text(node) if isinstance(node, ast.Constant) else self.atom(node)
+
+    def given_to(self, name: str) -> list[ast.expr]:
+        """What the assignments of the file give to a name, or to an attribute, alone."""
+        return [
+            one.value for one in ast.walk(self.tree)
+            if isinstance(one, ast.Assign) and [dotted(target) for target in one.targets] == [name]
+        ]  # fmt: skip
+
     def text_with(self, node: ast.expr, pieces: Mapping[ast.expr, str]) -> str:
         """A node's text with other text in the place of some expressions in it."""
         lines, first = self.spliced(pieces, node.lineno, node.end_lineno or node.lineno), node.col_offset
@@ -145,9 +156,7 @@ class Source:
     def augmented(self, statement: ast.AugAssign, left: str) -> str:
         """What `k += x` computes, with another left side: `left + x`."""
         sign = ast.unparse(ast.BinOp(ast.Name("k"), statement.op, ast.Name("k")))[1:-1].strip()
-        plain = isinstance(statement.value, (ast.Constant, ast.Name, ast.Call, ast.Attribute, ast.Subscript))
-        value = self.text(statement.value)
-        return f"{left} {sign} {value if plain else f'({value})'}"
+        return f"{left} {sign} {self.operand(statement.value)}"
 
     def arguments(self, call: ast.Call) -> str:
         """The arguments of a call, on one line."""
