@@ -7,6 +7,7 @@ import difflib
 import os
 import re
 from collections import Counter
+from pathlib import PurePath
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
@@ -74,8 +75,8 @@ def _value(situation: Situation, name: str) -> Any:
 
 def _folder(situation: Situation) -> str:
     found = _value(situation, "directory")
-    found = os.fspath(found) if isinstance(found, (str, os.PathLike)) else ""
-    return found if isinstance(found, str) and os.path.isdir(found) else ""
+    found = str(found) if isinstance(found, (str, PurePath)) else ""  # a path of the user's class would run their code
+    return found if os.path.isdir(found) else ""
 
 
 def _ends_below(folder: str) -> Counter[str]:

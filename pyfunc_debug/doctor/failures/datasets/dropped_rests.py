@@ -70,6 +70,8 @@ def _of_reshape(situation: Situation, have: int, wanted: int) -> Explanation | N
         if have % (wanted // size):
             continue
         rest = have // (wanted // size)
+        if spot is None or rest not in _rests(every, call, size, spot):
+            continue
         cause = (
             f"the last windows are shorter: one has {rest} elements, and the others {size}, on which the line that "
             "reshapes them counts. drop_remainder leaves out what is shorter."
@@ -79,6 +81,17 @@ def _of_reshape(situation: Situation, have: int, wanted: int) -> Explanation | N
             edit = Edit(file, first, last, with_rest_dropped(call, source))
             return Explanation(RULE, file, call.func.end_lineno or first, cause, edit, "", "likely")
     return None
+
+
+def _rests(every: list[Any], call: ast.Call, size: int, spot: Spot) -> range | set[int]:
+    """The lengths that shorter windows have; every one where the number of elements or the shift is not known."""
+    counts = {int(dataset_inputs(one)[0].cardinality()) for one in every if type(one).__name__ == "_WindowDataset"}
+    given = argument(call, 1, "shift")
+    shift = size if given is None else evaluation.computed(given, spot)
+    count = counts.pop() if len(counts) == 1 else -2
+    if count < 0 or type(shift) is not int or shift < 1:
+        return range(1, size)
+    return {count - start for start in range(0, count, shift) if count - start < size}
 
 
 def is_window(call: ast.Call) -> bool:

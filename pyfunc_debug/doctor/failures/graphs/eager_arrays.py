@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_o
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_tf_variable, lookup, method_calls
 
 RULE = "symbolic-value"
+_FILL = ("write", "unstack", "scatter", "split")
 _SAID = "Attempting to build a graph-mode TF2-style TensorArray from either an eager-mode"
 
 
@@ -64,7 +65,7 @@ def _arrays(spot: Spot, function: ast.FunctionDef) -> list[str]:
 
 
 def _is_array(value: Any) -> bool:
-    return type(value).__name__ in ("TensorArray", "_EagerTensorArray", "_GraphTensorArrayV2")
+    return type(value).__name__ in ("TensorArray", "ShouldUseWrapper")  # the second is what write() gives
 
 
 def _makers(spot: Spot, function: ast.FunctionDef, around: tuple[Spot, ...], name: str) -> list[tuple[Source, str]]:
@@ -100,6 +101,14 @@ def _given(function: ast.FunctionDef, around: tuple[Spot, ...], name: str) -> tu
     return None
 
 
+def _is_filled(spot: Spot, function: ast.FunctionDef, around: tuple[Spot, ...], name: str) -> bool:
+    """Whether something is written into an array outside of the function."""
+    source, wanted = (_given(function, around, name) if name in parameters(function) else None) or (spot.source, name)
+    inside = set(ast.walk(function))
+    written = [one for one in method_calls(source.tree, *_FILL) if one not in inside]
+    return any(isinstance(one.func, ast.Attribute) and dotted(one.func.value) == wanted for one in written)
+
+
 def _told(spot: Spot, function: ast.FunctionDef, around: tuple[Spot, ...], found: list[str]) -> Explanation:
     source = spot.source
     first = next((one for one in function.body if not _is_text(one)), function.body[0])
@@ -111,6 +120,11 @@ def _told(spot: Spot, function: ast.FunctionDef, around: tuple[Spot, ...], found
         "its graph takes only those that are made in it."
     )
     edit = Edit(spot.file, first.lineno, first.lineno - 1, lines)
+    if any(_is_filled(spot, function, around, name) for name in found):
+        tf = alias(spot, "tensorflow")
+        cause += " What it holds goes in as a tensor."
+        advice = f"Give {function.name} its .stack(), and in it make {tf}.TensorArray(...).unstack(x) of that."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     writes_global = any(isinstance(part, ast.Global) for part in own_nodes(function))
     if writes_global or any(name.startswith("self.") for name in found):
         advice = "Make it in the function, and give on what .stack() gives; or keep a tf.Variable, which lasts."

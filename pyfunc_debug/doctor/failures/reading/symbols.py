@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
 from pyfunc_debug.interception.names.private import called_graphs, dataset_inputs
+from pyfunc_debug.program.frames import is_installed, is_user
 
 _TYPES = {"SymbolicTensor", "Tensor", "KerasTensor"}
 _LIBRARIES = ("tensorflow.", "keras.")
@@ -22,6 +25,22 @@ class Described:
         self.dtype = dtype
         self.shape = shape
         self.known = known
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """An attribute of a library's object; of an object of the user's, what it keeps: a property would be their code."""
+    kind = next((one for one in type(value).__mro__ if name in vars(one)), type(value))
+    if not _is_users(kind.__module__):
+        return getattr(value, name, None)
+    found = inspect.getattr_static(value, name, None)
+    return None if hasattr(type(found), "__get__") else found
+
+
+def _is_users(name: str) -> bool:
+    """Whether a module is the user's own, and of no installed package."""
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None) or ""
+    return name == "__main__" or module is None or (bool(file) and is_user(file) and not is_installed(file))
 
 
 def is_symbolic(value: Any) -> bool:
@@ -52,12 +71,10 @@ def is_batched(dataset: Any) -> bool:
 
 def shape_of(value: Any) -> tuple[int | None, ...] | None:
     """A symbolic tensor's static shape; None where not even the rank is known."""
-    shape = getattr(value, "shape", None)
-    if shape is None:
-        return None
+    shape = _attribute(value, "shape")
     if isinstance(shape, tuple):
         return shape
-    if shape.rank is None:
+    if getattr(type(shape), "rank", None) is None or shape.rank is None:
         return None
     return tuple(shape.as_list())
 
@@ -84,9 +101,9 @@ def is_ndarray(value: Any) -> bool:
 
 
 def dtype_of(value: Any) -> str:
-    """`float32`."""
-    dtype = getattr(value, "dtype", "")
-    return str(getattr(dtype, "name", dtype))
+    """`float32`; of an object of the user's only what it keeps under that name."""
+    dtype = _attribute(value, "dtype")
+    return "" if dtype is None else str(getattr(dtype, "name", dtype))
 
 
 def sizes_of(shape: Iterable[int | None]) -> str:
