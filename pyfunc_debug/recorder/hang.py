@@ -27,7 +27,7 @@ from pyfunc_debug.program.thread_deaths import ThreadDeaths
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.program.waiting import FOR_PROCESSES, Waiting, empty_loops, plain_values, ran_ns, runnable, waiting
 from pyfunc_debug.recorder.forked import MainWait, ended_for, ended_lines, forked_lines, who_waits
-from pyfunc_debug.recorder.long_trace import EPOCHS, LongTrace
+from pyfunc_debug.recorder.long_trace import EPOCHS, PROGRAM, TRACE, LongTrace
 from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
@@ -89,7 +89,7 @@ class HangWatch:
         self._between_s = min(_LOOK_S, after_s / 2)
         self._forked: set[str] = set()
         self._main = MainWait(after_s)
-        self._traces = LongTrace(after_s, endless), LongTrace(after_s, endless, EPOCHS)
+        self._traces = [LongTrace(after_s, endless, functions) for functions in (TRACE, EPOCHS, PROGRAM)]
         self._forks = Forks(_SOONER * after_s, self._between_s)
         self._ended = Bell()
         self._process = os.getpid()
@@ -142,7 +142,7 @@ class HangWatch:
             self._say("\n".join([*lines, *filter(None, [self._advise("hang")])]))
 
     def look_at_trace(self) -> None:
-        """Reports a graph trace, or an epoch of Keras', of the main thread that does not end."""
+        """Reports a graph trace, an epoch of Keras', or a loop, of the main thread that does not end."""
         for one in self._traces:
             told = one.look()
             if told:

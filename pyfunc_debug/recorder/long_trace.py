@@ -1,4 +1,4 @@
-"""A graph trace, or a `fit` of Keras', that the main thread is in for long: shown to who knows those without an end."""
+"""A graph trace, a `fit`, or the program that the main thread is in for long: shown to who knows those without an end."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ TRACE = frozenset({"func_graph_from_py_func"})
 """TensorFlow's function that traces: framework/func_graph.py."""
 EPOCHS = frozenset({"fit", "evaluate", "predict"})
 """Keras' methods that go through data: backend/tensorflow/trainer.py."""
+PROGRAM = frozenset({"<module>"})
+"""The program itself, with the loops that are written in it."""
 _LOOKS = 20
 """How often a trace that may end is shown."""
 
@@ -51,6 +53,8 @@ class LongTrace:
         if now - self._since_ns <= self._after_ns or self._looks >= _LOOKS:
             return ""
         self._looks += 1
+        if self._functions is PROGRAM:  # it is long by itself: one look in that time, as often as it takes
+            self._looks, self._since_ns = 0, now
         told = self._endless(frame)
         if told:
             self._looks = _LOOKS

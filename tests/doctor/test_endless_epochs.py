@@ -74,12 +74,14 @@ model.fit(train, epochs=2, verbose=0, callbacks=[Enough()])
 """
 
 
-def interrupted(path):
-    """What is printed where a program is interrupted, if it is, and the recording."""
+def interrupted(path, names=None):
+    """What is printed where a program is interrupted, if it is, and the recording; its globals go into `names`."""
+    names = {} if names is None else names
+    names["__name__"] = "__main__"
     told = io.StringIO()
     recording = pfd.record(gil=False)
     with contextlib.redirect_stderr(told), contextlib.suppress(KeyboardInterrupt), recording:
-        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
+        exec(compile(path.read_text(), str(path), "exec"), names)
     text = told.getvalue()
     return text[text.index("pyfunc-debug: ") :].rstrip("\n") if "pyfunc-debug: " in text else "", recording
 

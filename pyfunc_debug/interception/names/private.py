@@ -293,6 +293,11 @@ dataset_inputs = operator.methodcaller("_inputs")
 """The Datasets that a Dataset reads from."""
 
 
+def count_of(dataset: Any) -> int | None:
+    """The number of a dataset's elements, -1 where it has no end, -2 where it is not known; None of one of a graph."""
+    return int(dataset.cardinality()) if hasattr(dataset._variant_tensor, "numpy") else None
+
+
 def mapped_function(wrapper: Any) -> Any:
     """The Python function of one of them, as the user gave it; None where it is kept elsewhere."""
     return vars(wrapper).get("_func")

@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.reading.shapes import refused_reshape
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.failures.reading.symbols import calls, method_calls
-from pyfunc_debug.interception.names.private import dataset_inputs
+from pyfunc_debug.interception.names.private import count_of, dataset_inputs
 
 RULE = "ragged-batch"
 _SAID = re.compile(r"Cannot (?:add tensor to the batch|batch tensors with different shapes)")
@@ -85,11 +85,11 @@ def _of_reshape(situation: Situation, have: int, wanted: int) -> Explanation | N
 
 def _rests(every: list[Any], call: ast.Call, size: int, spot: Spot) -> range | set[int]:
     """The lengths that shorter windows have; every one where the number of elements or the shift is not known."""
-    counts = {int(dataset_inputs(one)[0].cardinality()) for one in every if type(one).__name__ == "_WindowDataset"}
+    counts = {count_of(dataset_inputs(one)[0]) for one in every if type(one).__name__ == "_WindowDataset"}
     given = argument(call, 1, "shift")
     shift = size if given is None else evaluation.computed(given, spot)
     count = counts.pop() if len(counts) == 1 else -2
-    if count < 0 or type(shift) is not int or shift < 1:
+    if count is None or count < 0 or type(shift) is not int or shift < 1:
         return range(1, size)
     return {count - start for start in range(0, count, shift) if count - start < size}
 

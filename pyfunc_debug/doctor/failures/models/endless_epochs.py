@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from pyfunc_debug.doctor.failures.datasets import generator_calls
+from pyfunc_debug.doctor.failures.datasets import endless_loops, generator_calls
 from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Spot, lines_around, lines_of, spots_of
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import calls
 from pyfunc_debug.doctor.generator_source import is_endless
 
 RULE = "endless-epoch"
@@ -66,16 +67,39 @@ def _told(lines: Sequence[tuple[FrameType, int]], locate: Locate) -> Explanation
     text = short(spot.source.text(given), 40)
     why, edit = f"{text} repeats without an end", _without_repeat(given, spot)
     if count == _UNKNOWN:
-        line = _loops_at(given, spot)
-        if line is None:
+        flow, line = _flow_behind(given, spot), _loops_at(given, spot)
+        if not flow and line is None:
             return None
         why, edit = f"the generator behind {text} (line {line}) loops without an end", None
+        if flow:
+            why = f"{short(flow, 40)} behind {text} begins again at its end"
+            edit = _with_length(called[0], word, flow, spot)
     does = "validation" if last is not first else "first epoch" if word == "steps_per_epoch" else "pass"
     cause = f"this {first.f_code.co_name} goes on and on with its {does}: {why}, and no {word} says after how many "
     cause += "batches it is over."
-    cause += " Keras begins a dataset again for each pass by itself." if edit is not None else ""
+    if count == _INFINITE and edit is not None:
+        cause += " Keras begins a dataset again for each pass by itself."
     advice = "" if edit is not None else f"Pass {word}=..., the number of batches that are one pass over the data."
     return Explanation(RULE, spot.file, called[0].lineno, cause, edit, advice)
+
+
+def _flow_behind(given: ast.expr, spot: Spot) -> str:
+    """Keras' image generator that a from_generator gives, where each of its batches is an element."""
+    made = _made_of(given, spot.source)
+    every = [one for part in made for one in calls(part)]
+    if any("batch" in dotted(one.func).rpartition(".")[2] for one in every):
+        return ""
+    for call in every:
+        if dotted(call.func).rpartition(".")[2] == "from_generator" and isinstance(
+            (call.args or [None])[0], ast.Lambda
+        ):
+            return endless_loops.flow_of(call.args[0].body, spot)
+    return ""
+
+
+def _with_length(call: ast.Call, word: str, flow: str, spot: Spot) -> Edit | None:
+    new = spot.source.with_argument(call, f"{word}=len({flow})")
+    return edit_of(spot.file, spot.source.replaced({call: new})) if "(" not in flow else None
 
 
 def _is_trainer(frame: FrameType) -> bool:
@@ -104,11 +128,11 @@ def _loops_at(given: ast.expr, spot: Spot) -> int | None:
     maker = batch_maker(given, spot)
     if maker is not None:
         return maker.function.lineno if maker.verb == "yields" and is_endless(maker.function) else None
-    calls = [
+    found = [
         one for one in spot.source.calls_of(frozenset({"from_generator"}))
         if any(one in ast.walk(part) for part in _made_of(given, spot.source))
     ]  # fmt: skip
-    functions = [generator_calls.function_of(spot.source, generator_calls.given(one)) for one in calls]
+    functions = [generator_calls.function_of(spot.source, generator_calls.given(one)) for one in found]
     return (
         functions[0].lineno if len(functions) == 1 and functions[0] is not None and is_endless(functions[0]) else None
     )
