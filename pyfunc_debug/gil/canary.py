@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dis
 import random
-import sys
 import threading
 import time
 from collections import deque
@@ -17,7 +16,7 @@ from typing import NamedTuple
 
 from pyfunc_debug.gil.blame import Span
 from pyfunc_debug.gil.samples import Tick
-from pyfunc_debug.program.garbage import no_search
+from pyfunc_debug.program.garbage import no_search, other_frames
 from pyfunc_debug.program.threads import hide_from_debuggers
 
 PERIOD_S = 0.005
@@ -79,24 +78,30 @@ class Canary:
 
     def _work(self) -> None:
         jitter = random.Random(0)  # not the program's generator
-        me = threading.get_ident()
         while not self._stop.is_set():
             pause = self.period_s * (0.5 + jitter.random())
             due = time.monotonic_ns() + int(pause * 1e9)
             time.sleep(pause)  # not Event.wait: that takes a lock more than one of which could be late
             got = time.monotonic_ns()
-            stood = []
-            with no_search():
-                now = sys._current_frames()  # documented
-            for ident, frame in now.items():
-                if ident != me:
-                    at = frame.f_lasti
-                    code = frame.f_code.co_code
-                    stood.append((ident, 0 <= at < len(code) and code[at] in _BREAKS))
-            self._ticks.append(Tick(due, got, tuple(stood)))
+            self._ticks.append(Tick(due, got, _stood()))
             self._asked += 1
             self._late += got - due > LATE_NS
             self.cost_ns = time.thread_time_ns()
+
+
+def _stood() -> tuple[tuple[int, bool], ...]:
+    """The other threads, and whether each stood where the interpreter gives the GIL away.
+
+    A function of its own: what kept a frame while the canary sleeps would keep the program's objects alive.
+    """
+    stood = []
+    with no_search():
+        now = other_frames()
+    for ident, frame in now.items():
+        at = frame.f_lasti
+        code = frame.f_code.co_code
+        stood.append((ident, 0 <= at < len(code) and code[at] in _BREAKS))
+    return tuple(stood)
 
 
 def held_shares(ticks: Iterable[Tick], spans: Iterable[Span]) -> dict[int, tuple[float, int]]:

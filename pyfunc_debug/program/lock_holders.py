@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.file_lines import current_lines
 from pyfunc_debug.program.frames import is_tensorflow, is_user
-from pyfunc_debug.program.garbage import no_search
+from pyfunc_debug.program.garbage import no_search, other_frames
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")
@@ -53,7 +52,7 @@ def holder(lock: Any, waiter: FrameType) -> Holder | None:
       waiter: The frame that waits for it.
     """
     found = []
-    for ident, top in sys._current_frames().items():
+    for ident, top in other_frames().items():
         one: FrameType | None = top
         inside = users = itself = False
         while one is not None:

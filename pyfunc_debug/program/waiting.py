@@ -14,7 +14,7 @@ from types import FrameType
 
 from pyfunc_debug.places import source_line
 from pyfunc_debug.program.frames import is_tensorflow, is_user, line_text
-from pyfunc_debug.program.garbage import no_search
+from pyfunc_debug.program.garbage import no_search, other_frames
 from pyfunc_debug.program.lock_holders import Holder, holder, thread_name, value
 from pyfunc_debug.records import Frame
 
@@ -134,8 +134,8 @@ def in_bodies(but: int | None = None) -> bool:
     Args:
       but: A thread that does not count.
     """
-    for ident, top in sys._current_frames().items():
-        one: FrameType | None = top if ident not in (threading.get_ident(), but) else None
+    for ident, top in other_frames().items():
+        one: FrameType | None = top if ident != but else None
         while one is not None:
             if one.f_code.co_filename.endswith(_CALLS):
                 return True

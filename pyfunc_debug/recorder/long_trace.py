@@ -1,4 +1,4 @@
-"""A graph trace, a `fit`, or the program that the main thread is in for long: shown to who knows those without an end."""
+"""A graph trace, a `fit`, or the program that the main thread is in for long: shown to who knows the endless ones."""
 
 from __future__ import annotations
 

@@ -142,6 +142,7 @@ class ProcessEnvironment(Environment):
                 frame = frame.f_back
             if stack:
                 found[ident] = stack[::-1]
+        now.clear()  # this frame is in it, too: a cycle, which would keep alive what the program's frames hold
         return found
 
     def attach_debugger(self) -> bool:

@@ -1,4 +1,4 @@
-"""A loop of the user's own over data that begin again at their end is told while it goes on, and to who interrupts it."""
+"""A loop of the user's own over data that never end is told while it goes on, and to who interrupts it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A `for` of the user's own over data that begin again at their end, and no way out of it: it goes on for ever.
 
-Keras' image generators have a length, which `fit` asks; a loop over them has no end. Neither has one over `ds.repeat()`.
+Keras' image generators have a length, which `fit` asks; a loop over them has no end, nor has one over `ds.repeat()`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ def flow_of(given: ast.expr, spot: Spot) -> str:
     """What Keras' batches of images that begin again are called: a name, or the call that makes them; "" of others."""
     if isinstance(given, ast.Call):
         owner = given.func.value if isinstance(given.func, ast.Attribute) else None
-        made = owner is not None and dotted(given.func).rpartition(".")[2] in FLOWS
-        return spot.source.text(given) if made and _is_of_keras(lookup(owner, spot), "ImageDataGenerator") else ""
+        made = dotted(given.func).rpartition(".")[2] in FLOWS
+        known = owner is not None and _is_of_keras(lookup(owner, spot), "ImageDataGenerator")
+        return spot.source.text(given) if made and known else ""
     return dotted(given) if _is_of_keras(lookup(given, spot), "Iterator") else ""
 
 
@@ -105,7 +106,9 @@ def _of_flow(loop: ast.For, over: ast.expr, flow: str, spot: Spot) -> Explanatio
         name = next(one for one in ("batches", "image_batches", "all_batches") if one not in names(source.tree))
         above = (f"{indent_of(source.lines[loop.lineno - 1])}{name} = {flow}",)
     if isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) == "enumerate" and len(loop.iter.args) == 1:
-        new = {loop.iter: f"zip(range(len({name})), {source.text(loop.iter.args[0]).replace(flow, name)})"}
+        new: dict[ast.expr, str] = {
+            loop.iter: f"zip(range(len({name})), {source.text(loop.iter.args[0]).replace(flow, name)})"
+        }
     else:
         target = source.text(loop.target)
         target = f"({target.strip('()')})" if isinstance(loop.target, ast.Tuple) else target

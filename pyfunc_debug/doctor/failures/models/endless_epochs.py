@@ -83,17 +83,16 @@ def _told(lines: Sequence[tuple[FrameType, int]], locate: Locate) -> Explanation
     return Explanation(RULE, spot.file, called[0].lineno, cause, edit, advice)
 
 
-def _flow_behind(given: ast.expr, spot: Spot) -> str:
+def _flow_behind(data: ast.expr, spot: Spot) -> str:
     """Keras' image generator that a from_generator gives, where each of its batches is an element."""
-    made = _made_of(given, spot.source)
+    made = _made_of(data, spot.source)
     every = [one for part in made for one in calls(part)]
     if any("batch" in dotted(one.func).rpartition(".")[2] for one in every):
         return ""
     for call in every:
-        if dotted(call.func).rpartition(".")[2] == "from_generator" and isinstance(
-            (call.args or [None])[0], ast.Lambda
-        ):
-            return endless_loops.flow_of(call.args[0].body, spot)
+        maker = call.args[0] if call.args else None
+        if dotted(call.func).rpartition(".")[2] == "from_generator" and isinstance(maker, ast.Lambda):
+            return endless_loops.flow_of(maker.body, spot)
     return ""
 
 
