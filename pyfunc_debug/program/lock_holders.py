@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ def holder(lock: Any, waiter: FrameType) -> Holder | None:
       waiter: The frame that waits for it.
     """
     found = []
-    for ident, top in other_frames().items():
+    own = sys._getframe(1)  # documented; not this frame, which would be a cycle
+    for ident, top in {**other_frames(), threading.get_ident(): own}.items():
         one: FrameType | None = top
         inside = users = itself = False
         while one is not None:

@@ -266,6 +266,44 @@ def an_index_that_is_never_read():
     regression(4).fit(Data(np.random.rand(64, 4), np.random.rand(64), 16), epochs=2, verbose=0)
 
 
+@triggers("wrong-batches", says="its slice ends at (idx + 2) * self.size - idx", pastes=True)
+def slices_that_do_not_follow_each_other():
+    x = np.ones((160, 4), "float32")
+
+    class Rows(keras.utils.PyDataset):
+        def __init__(self, x, size, **kwargs):
+            super().__init__(**kwargs)
+            self.x, self.size = x, size
+
+        def __len__(self):
+            return len(self.x) // self.size
+
+        def __getitem__(self, idx):
+            rows = self.x[idx * self.size : (idx + 2) * self.size - idx]
+            return rows, rows[:, :1]
+
+    regression(4).fit(Rows(x, 32), verbose=0)
+
+
+@near("wrong-batches")
+def slices_that_follow_each_other_of_a_plain_number():
+    x = np.ones((160, 4), "float32")
+
+    class Rows(keras.utils.PyDataset):
+        def __init__(self, x, size, **kwargs):
+            super().__init__(**kwargs)
+            self.x, self.size = x, size
+
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, idx):
+            rows = self.x[idx * 32 : (idx + 1) * 32]
+            return rows[: 32 - idx], rows[: 32 - idx, :1]
+
+    regression(4).fit(Rows(x, 32), verbose=0)
+
+
 @near("wrong-batches")
 def one_batch_that_is_all_the_data():
     x, y = np.random.rand(16, 4), np.random.rand(16)

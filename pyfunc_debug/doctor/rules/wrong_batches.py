@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import changed_arrays, list_batches, same_batches, sorted_batches
+from pyfunc_debug.doctor import changed_arrays, index_slices, list_batches, same_batches, sorted_batches
 from pyfunc_debug.doctor.batches import Batches
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
@@ -15,6 +15,7 @@ _LOOKS = (
     list_batches.single,
     same_batches.of_counter,
     same_batches.of_index,
+    index_slices.of_slices,
     changed_arrays.in_place,
     sorted_batches.by_class,
 )

@@ -1,4 +1,4 @@
-"""A body writes into an array that NumPy only reads: `np.asarray(x)` of an eager tensor is the tensor's own memory."""
+"""A write into an array that NumPy only reads: `np.asarray(x)` of an eager tensor is the tensor's own memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SAID = ("assignment destination is read-only", "output array is read-only", "ar
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the failing line writes into such an array by its name."""
     spot = situation.last
-    if not situation.body or spot is None or not any(one in situation.message for one in _SAID):
+    if spot is None or not any(one in situation.message for one in _SAID):
         return None
     statement = spot.statement
     written = [name for name in _written(statement) if _is_read_only(spot.variables.get(name))]
@@ -30,13 +30,17 @@ def explain(situation: Situation) -> Explanation | None:
         owner = dotted(views[0].func).rpartition(".")[0]
         edit = edit_of(spot.file, spot.source.replaced({views[0].func: f"{owner}.array"}))
         made = f"`{spot.source.text(views[0])}` is the memory of the tensor itself, which nobody may write into"
+        if not situation.body:
+            made = f"`{spot.source.text(views[0])}` gives an array here that may only be read"
     else:
         blanks = indent_of(spot.source.lines[statement.lineno - 1])
         edit = Edit(spot.file, statement.lineno, statement.lineno - 1, (f"{blanks}{name} = {name}.copy()",))
         made = f"{name} is an array that is only read: its memory belongs to another"
     if edit is None:
         return None
-    return Explanation(RULE, spot.file, spot.line, f"{made}. A copy is the body's own.", edit)
+    return Explanation(
+        RULE, spot.file, spot.line, f"{made}. A copy is {'the body' if situation.body else 'the function'}'s own.", edit
+    )
 
 
 def _written(statement: ast.stmt | None) -> list[str]:
@@ -61,4 +65,4 @@ def _is_view(call: ast.Call, name: str, spot: Spot) -> bool:
     assigned = spot.source.parent(call)
     targets = assigned.targets if isinstance(assigned, ast.Assign) else []
     names = [one.id for one in targets if isinstance(one, ast.Name)]
-    return dotted(call.func).endswith(".asarray") and name in names
+    return dotted(call.func).endswith((".asarray", ".asanyarray")) and name in names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,7 +21,6 @@ _LENGTH = re.compile(
 _DTYPE = re.compile(
     r"Key: ([\w/.-]+)\.\s+Data types don't match\. (?:Data type: (\w+) but expected|Expected) type: (\w+)"
 )
-_ABSENT = re.compile(r"Feature: ([\w/.-]+) \(data type: \w+\) is required but could not be found")
 _FIELD = re.compile(r"Field (\d+) in record \d+ is not a valid (\w+): (.*)")
 _NUMBER = re.compile(
     r"(?:could not convert string to float|invalid literal for int\(\) with base 10): b?'([^']+)'"
@@ -44,7 +42,7 @@ def explain(situation: Situation) -> Explanation | None:
         return _of_batch(situation)
     if situation.body or situation.kind != "InvalidArgumentError":
         return None
-    for pattern, tell in ((_LENGTH, _length), (_DTYPE, _dtype), (_ABSENT, _absent), (_FIELD, _field), (_COUNT, _count)):
+    for pattern, tell in ((_LENGTH, _length), (_DTYPE, _dtype), (_FIELD, _field), (_COUNT, _count)):
         found = pattern.search(text)
         if found is not None:
             return tell(situation, found)
@@ -118,27 +116,6 @@ def _dtype(situation: Situation, found: re.Match[str]) -> Explanation | None:
         edit = edit_of(file, source.replaced({dtype: f"{tf}.{stored}"})) if stored else None
         advice = "" if edit else "Write the dtype of the list that wrote it: int64_list, float_list or bytes_list."
         return Explanation(RULE, file, call.lineno, cause, edit, advice)
-    return None
-
-
-def _absent(situation: Situation, found: re.Match[str]) -> Explanation | None:
-    """A feature that a record does not have, perhaps as it has another name there."""
-    key = found[1]
-    for file, _, call in _specs(situation, key):
-        written = [
-            str(name) for _, source in situation.sources() for name, value in _pairs(source)
-            if not dotted(value.func).endswith(_SPECS) and "eature" in ast.unparse(value)
-        ]  # fmt: skip
-        near = difflib.get_close_matches(key.lower(), [one.lower() for one in written], 1)
-        like = next((one for one in written if near and one.lower() == near[0] and one != key), None)
-        cause = f"a record has no feature {key!r}, which this spec asks for." + (
-            f" The program writes one {like!r}." if like else ""
-        )
-        advice = (
-            "Write the name that the records have, or give the spec a default_value. "
-            "tf.train.Example.FromString of one record shows its names."
-        )
-        return Explanation(RULE, file, call.lineno, cause, None, advice)
     return None
 
 

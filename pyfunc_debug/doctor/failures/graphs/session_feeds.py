@@ -324,7 +324,9 @@ def _unfed(spot: Spot, run: ast.Call, pairs: Iterable[_Pair], name: str) -> Expl
     line = line_of(graph, name, spot.file)
     where = f" of line {line}" if line is not None else ""
     shown = held[0] if len(held) == 1 else name
-    cause = f"What this run fetches is computed with the placeholder {shown}{where}, and feed_dict has no value for it."
+    given = argument(run, 1, "feed_dict")
+    none = "feed_dict has no value for it" if given is not None else "this run has no feed_dict"
+    cause = f"What this run fetches is computed with the placeholder {shown}{where}, and {none}."
     if not held and any(line is not None and line == _placeholder_line(spot, dotted(key)) for key, _ in pairs):
         cause = (
             f"What this run fetches is computed with an older placeholder{where}: that line ran again, and made "
@@ -334,10 +336,15 @@ def _unfed(spot: Spot, run: ast.Call, pairs: Iterable[_Pair], name: str) -> Expl
     elsewhere = {
         spot.source.text(value): value for one in ast.walk(spot.source.tree) if isinstance(one, ast.Dict)
         for key, value in zip(one.keys, one.values) if dotted(key) == shown
-        and isinstance(value, (ast.Name, ast.Attribute)) and lookup(value, spot) is not None
+        and (isinstance(value, ast.Constant) or (dotted(value) and lookup(value, spot) is not None))
     }  # fmt: skip
-    given = argument(run, 1, "feed_dict")
     edit = None
+    if given is None:
+        if len(elsewhere) == 1 and len(held) == 1:
+            new = spot.source.with_argument(run, f"feed_dict={{{shown}: {next(iter(elsewhere))}}}")
+            edit = edit_of(spot.file, spot.source.replaced({run: new}))
+        advice = f"Pass feed_dict={{{shown}: ...}} with a value of its shape."
+        return _told(spot, cause, edit, advice, edit is None)
     if len(elsewhere) == 1 and isinstance(given, ast.Dict) and given.values and len(held) == 1:
         last = given.values[-1]
         text = f"{spot.source.text(last)}, {shown}: {next(iter(elsewhere))}"

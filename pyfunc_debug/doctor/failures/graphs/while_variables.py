@@ -8,6 +8,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.nodes import argument, local_function, return_value
+from pyfunc_debug.doctor.failures.reading.refused_ops import shape_at
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import (
@@ -91,6 +92,8 @@ def _shape(node: ast.expr, spot: Spot) -> tuple[int | None, ...] | None:
         return ()
     if isinstance(value, (list, tuple)):
         return None
+    if isinstance(node, ast.Call):
+        return shape_at(node, spot)
     return shape_of_data(value) if value is not None and not hasattr(value, "op") else shape_of(value)
 
 

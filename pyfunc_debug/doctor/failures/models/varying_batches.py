@@ -40,9 +40,14 @@ def explain(situation: Situation) -> Explanation | None:
         open_axes = [axis for axis, (one, other) in enumerate(zip(got, wanted)) if other is not None and one != other]
         cause = (
             f"Keras makes the signature of the first two batches, and these were alike: {sizes_of(wanted)}. A later "
-            f"one is {sizes_of(got)}. With a signature of your own axis {_listed(open_axes)} may vary."
+            f"one is {sizes_of(got)}."
         )
-        text = _text(spec, wanted, open_axes, tf) if spec is not None and len(got) == len(wanted) else ""
+        if len(got) != len(wanted) or not open_axes:
+            advice = "It has no rows: let __len__ count the batches that have some." if got[:1] == [0] else ""
+            advice = advice or f"Give each batch the {len(wanted)} axes of the others."
+            return Explanation(RULE, spot.file, fit.lineno, cause, None, advice)
+        cause += f" With a signature of your own axis {_listed(open_axes)} may vary."
+        text = _text(spec, wanted, open_axes, tf) if spec is not None else ""
         source = _generator(spot, given, indexed)
         if not text or not source:
             advice = "Make the first two batches differ in it, or give fit a tf.data.Dataset.from_generator."

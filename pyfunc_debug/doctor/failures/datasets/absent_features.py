@@ -1,0 +1,135 @@
+"""A feature that the records of a file do not have: which ones they have, read from the first record."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import gzip
+import os
+import re
+import struct
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+
+from pyfunc_debug.doctor.failures.datasets.broken_images import file_names
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading import datasets, evaluation
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
+
+RULE = "structure"
+_SAID = re.compile(r"Feature: ([\w/. -]+) \(data type: (\w+)\) is required but could not be found")
+_PARSES = ("parse_single_example", "parse_example", "parse_single_sequence_example")
+_LISTS = {"float": "float_list", "int64": "int64_list", "string": "bytes_list"}
+_LONGEST = 16_000_000
+"""Bytes of a record that is read."""
+_SHOWN = 6
+_NEAR = 4
+"""Lines between two places of a name that one paste holds."""
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a record does not have a feature that a spec asks for."""
+    said = _SAID.search(situation.message)
+    if said is None or situation.body or situation.kind != "InvalidArgumentError":
+        return None
+    key, kept = said[1], _LISTS.get(said[2], "")
+    kinds = next(_records(situation), {})
+    for file, source in situation.sources():
+        parsing = [one for one in calls(source.tree) if dotted(one.func).rpartition(".")[2] in _PARSES]
+        if not parsing:
+            continue
+        written = [one for one in ast.walk(source.tree) if isinstance(one, ast.Constant) and one.value == key]
+        line = written[0].lineno if written else parsing[0].lineno
+        if not kinds:
+            return _unread(file, source, key, line)
+        if key in kinds:  # another record lacks it
+            cause = f"a record has no feature {key!r}, which the first record has: give its spec a default_value."
+            return Explanation(
+                RULE, file, line, cause, None, "FixedLenFeature(..., default_value=...), or VarLenFeature."
+            )
+        names = ", ".join(map(repr, sorted(kinds)[:_SHOWN])) + (", ..." if len(kinds) > _SHOWN else "")
+        cause = f"the records have no feature {key!r}, which the spec asks for: they have {names}."
+        like = [one for one in _like(key, list(kinds)) if not kept or kinds[one] == kept]
+        if len(like) == 1 and (edit := _renamed(file, source, written, like[0])) is not None:
+            return Explanation(RULE, file, line, cause, edit, "", "likely")
+        advice = f"Write {like[0]!r} for it." if len(like) == 1 else "Ask for one of these, or give a default_value."
+        return Explanation(RULE, file, line, cause, None, advice)
+    return None
+
+
+def _like(key: str, names: list[str]) -> list[str]:
+    """The names that are nearly the one that is asked for."""
+    near = difflib.get_close_matches(key.lower(), [one.lower() for one in names], 1)
+    return [one for one in names if near and one.lower() == near[0] and one != key]
+
+
+def _renamed(file: str, source: Source, written: list[ast.Constant], name: str) -> Edit | None:
+    """All places of a name with another one, where they stand near each other."""
+    lines = [one.lineno for one in written]
+    if not written or max(lines) - min(lines) > _NEAR:
+        return None
+    first, last, new = source.kept_lines({one: repr(name).replace("'", '"') for one in written})
+    return Edit(file, first, last, new)
+
+
+def _unread(file: str, source: Source, key: str, line: int) -> Explanation:
+    """Where no file of records is known: what the program writes is looked at."""
+    written = [
+        str(getattr(name, "value", "")) for one in ast.walk(source.tree) if isinstance(one, ast.Dict)
+        for name, value in zip(one.keys, one.values)
+        if isinstance(value, ast.Call) and "Len" not in dotted(value.func) and "eature" in ast.unparse(value)
+    ]  # fmt: skip
+    like = _like(key, written)
+    cause = f"a record has no feature {key!r}, which the spec asks for."
+    cause += f" The program writes one {like[0]!r}." if len(like) == 1 else ""
+    advice = (
+        "Write the name that the records have, or give the spec a default_value. "
+        "tf.train.Example.FromString of one record shows its names."
+    )
+    return Explanation(RULE, file, line, cause, None, advice)
+
+
+def _records(situation: Situation) -> Iterator[dict[str, str]]:
+    """The features of the first record of each file of records that the program reads, and their lists."""
+    names = [*file_names(situation), *file_names(situation, datasets.gone_over(situation))]
+    for file, source in situation.sources():
+        spot = next((one for one in situation.spots if one.file == file), situation.last)
+        for call in calls(source.tree):
+            given = argument(call, 0, "filenames") if dotted(call.func).endswith("TFRecordDataset") else None
+            value = evaluation.computed(given, spot) if given is not None and spot is not None else None
+            value = lookup(given, spot) if value is None and given is not None and spot is not None else value
+            found = value if isinstance(value, list) else [value]
+            names += [str(one) for one in found if type(one).__name__ in ("str", "PosixPath", "WindowsPath")]
+    for name in dict.fromkeys(names):
+        data = _first(name) if os.path.isfile(name) else None
+        kinds = None
+        with suppress(Exception):  # no tf.train.Example
+            every = sys.modules["tensorflow"].train.Example.FromString(data).features.feature
+            kinds = {one: every[one].WhichOneof("kind") or "" for one in list(every)}
+        if data is not None and kinds:
+            yield kinds
+
+
+def _first(name: str) -> bytes | None:
+    """The first record of a TFRecord file, also of a packed one; None where that is not one."""
+    with suppress(OSError, EOFError, struct.error, zlib.error), open(name, "rb") as file:
+        head = file.read(2)
+        file.seek(0)
+        if head == b"\x1f\x8b":
+            with gzip.open(file) as unpacked:
+                return _record(unpacked.read(12), unpacked)
+        if head[:1] == b"\x78":
+            whole = zlib.decompressobj().decompress(file.read(_LONGEST), _LONGEST)
+            return whole[12 : 12 + struct.unpack("<Q", whole[:8])[0]]
+        return _record(file.read(12), file)
+    return None
+
+
+def _record(head: bytes, file: object) -> bytes | None:
+    length = struct.unpack("<Q", head[:8])[0]
+    return file.read(length) if length <= _LONGEST else None  # type: ignore[attr-defined]
