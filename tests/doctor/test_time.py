@@ -130,6 +130,7 @@ def loop_over_data(
     at=3,
     others=None,
     passes=1,
+    behind=(),
     **columns,
 ):
     """A loop at line `at` whose steps waited and worked so long, over a pipeline that calls `bad` for each element."""
@@ -139,6 +140,7 @@ def loop_over_data(
     if second is not None:
         stages.insert(0, {**stages[0], "tokens": ["pyfunc_2"]})
         nodes.append(node(2, second, function=1))
+    stages[:0] = behind
     step_ns = wait_ns + rest_ns
     entry = {
         "site": ["/home/u/train.py", at, "train"], "pool": None, "iterators": passes,
@@ -217,6 +219,72 @@ def test_a_body_that_does_not_compute_gets_a_larger_pool_to_paste(tmp_path):
         "data = data.with_options(options)",
     ]
     assert mended[5:] == SLEEPS.split("\n")[2:]
+
+
+TINY = """import numpy as np
+import tensorflow as tf
+table = np.arange(9.0)
+def bad(x):
+    return {value}
+data = tf.data.Dataset.range(9).map(lambda x: tf.py_function(bad, [x], tf.float32)){between}
+data = data.batch(32)
+for x in data:
+    pass"""
+ROW = {"id": 1, "frames": json.dumps([[FILE, 6, "train", ""]])}
+BEHIND = ({"kind": "Batch", "parallel": None, "batch": 32, "tokens": []},)
+OF_BATCHES = "data = data.map(lambda x: tf.py_function(bad, [x], tf.float32))"
+
+
+@pytest.mark.parametrize(
+    ("value", "between", "shape", "pasted_lines"),
+    [
+        ("table[x]", "", "[]", ["data = tf.data.Dataset.range(9).batch(32)", OF_BATCHES]),
+        ("np.sqrt(x.numpy() * 2.0)", "", "[3]", ["data = tf.data.Dataset.range(9).batch(32)", OF_BATCHES]),
+        ("table[x] / 2", ".shuffle(9)", "[]", ["data = tf.data.Dataset.range(9).shuffle(9).batch(32)", OF_BATCHES]),
+        ("float(x)", "", "[]", None),
+        ("np.sum(x)", "", "[3]", None),
+        ("other[x]", "", "[]", None),  # may be a list, or a dict
+        ("table[x]", ".filter(keep)", "[]", None),
+    ],
+)
+def test_a_body_that_takes_less_time_than_the_way_into_python_gets_the_batch_first(
+    tmp_path, value, between, shape, pasted_lines
+):
+    source = TINY.format(value=value, between=between)
+    kept = {
+        "call": 1,
+        "position": 0,
+        "path": "",
+        "dtype": "float32",
+        "shape": shape,
+        "text": "",
+        "note": "",
+        "kept": "",
+    }
+    values = [{**kept, "role": role} for role in ("input", "output")]
+    path = loop_over_data(
+        tmp_path, 6000, MS // 20, MS // 50 * 3, source=source, at=8, line=4, stack=1, behind=BEHIND,
+        rows={"stack": [ROW], "value": values},
+    )  # fmt: skip
+    (found,) = Recording(path).findings(select=["input-bound", "tiny-calls"])
+    told = " ".join((found.fix, *found.evidence))
+    assert "bad runs 50 us a call; the way into Python and back takes about 60 us more" in told
+    assert "num_parallel_calls" not in told
+    assert "threadpool" not in told
+    if pasted_lines is None:
+        assert found.fix.startswith(
+            "batch(32) before bad, written to take arrays of 32 elements: 6,000 calls become 188"
+        )
+        return
+    lines = pasted(source, found.fix).split("\n")
+    assert [one.replace("(9).map(", "(9).") for one in lines[5:7]] == pasted_lines
+
+
+def test_parallel_calls_of_a_body_that_takes_no_time_blame_no_other_threads(tmp_path):
+    """At op start the way of the others into Python counts as other threads: of the user's there may be none."""
+    path = recording(tmp_path, 20000, 180_000, 20_000, kind="tf.data", grade="op-start", blame="other Python threads",
+                     at_once=2)  # fmt: skip
+    assert "gil-wait" not in rules(path)
 
 
 NESTED = """import tensorflow as tf

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of
 from pyfunc_debug.analysis.stages import StageAnswer
-from pyfunc_debug.doctor import code, indexed_generators, pastes, pipelines
+from pyfunc_debug.doctor import batched_maps, code, indexed_generators, pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.refilled_buffers import refilled
 from pyfunc_debug.doctor.rules import needless_python, parallel_generators, recomputed, single_elements
@@ -148,10 +148,38 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
         "input-bound", "warning", None, (), message, cures[0], file, line,
         confidence="likely" if loop.at_most else "measured",
         evidence=(
-            bodies, *([] if buffers is None else [buffers[0]]), *_held(facts, slow),
+            bodies, *_crossings(facts, loop), *([] if buffers is None else [buffers[0]]), *_held(facts, slow),
             *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2],
         ),
     )  # fmt: skip
+
+
+def tiny(facts: Facts, loop: Loop) -> list[Node]:
+    """Bodies in a loop's maps for whose calls the way into Python takes longer than they do.
+
+    Args:
+      facts: The recording.
+      loop: One of its loops.
+    """
+    nodes = [stage.contention.node for stage in facts.stages if stage.contention.node.id in loop.nodes]
+    return [one for one in nodes if batched_maps.is_tiny(facts, one) and not _is_batched(facts, one)]
+
+
+def _is_batched(facts: Facts, node: Node) -> bool:
+    setting = next((one.setting for one in facts.stages if one.contention.node.id == node.id), None)
+    return setting is not None and setting.batched
+
+
+def _crossings(facts: Facts, loop: Loop) -> Iterator[str]:
+    """That the way into Python is what takes the time, and that parallel calls go it one at a time."""
+    for node in tiny(facts, loop):
+        crossing = needless_python.CROSSING_NS[node.kind] / 1e3
+        calls = facts.calls(node.id)
+        if calls.count:
+            yield (
+                f"{facts.name(node)} runs {calls.total_ns / calls.count / 1e3:.0f} us a call; the way into Python and "
+                f"back takes about {crossing:.0f} us more, on which parallel calls take turns"
+            )
 
 
 def _runs(facts: Facts, node: Node) -> str:
@@ -210,7 +238,9 @@ def _of_generator(facts: Facts, node: Node) -> str:
 
 
 def _order(cure: str) -> int:
-    """Pastes come first, and what has to be written again last."""
+    """Pastes come first, but for the cure of a body that takes no time; what has to be written again comes last."""
+    if batched_maps.BATCHED in cure:
+        return -1
     return 0 if cure.startswith(("Put", "Replace")) else 2 if cure.startswith("the body ") else 1
 
 
@@ -241,6 +271,11 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     graph_code = needless_python.paying(facts, slow) if slow is not None and _tried(facts, slow) else ""
     if graph_code:
         yield graph_code
+    small = {one.id: one for one in tiny(facts, loop)}
+    for node in small.values():
+        setting = next(one.setting for one in facts.stages if one.contention.node.id == node.id)
+        batch = setting.batch if setting is not None else None
+        yield batched_maps.batched_first(facts, node) or batched_maps.words(facts, node, batch)
     cached = _cached(facts, slow) if slow is not None else ""
     if cached:
         yield cached
@@ -248,7 +283,11 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
         yield _without_loops(facts, slow)
     for stage in facts.stages:
         node = stage.contention.node
-        if node.id in loop.nodes and (slow is None or facts.calls(node.id).total_ns >= _SOME * loop.wait_ns):
+        if (
+            node.id in loop.nodes
+            and node.id not in small
+            and (slow is None or facts.calls(node.id).total_ns >= _SOME * loop.wait_ns)
+        ):
             works = _holds_gil(facts, node) and facts.calls(node.id).total_ns >= _LONG_NS * facts.calls(node.id).count
             for cure in _of_stage(facts, loop, stage):
                 if not works or not cure.startswith(("batch(", "the body in TensorFlow ops")):

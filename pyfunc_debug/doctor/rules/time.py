@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from pyfunc_debug.analysis.contention import NodeContention
 from pyfunc_debug.analysis.stages import StageAnswer
-from pyfunc_debug.doctor import pastes, pipelines
+from pyfunc_debug.doctor import batched_maps, pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import read
 from pyfunc_debug.doctor.replacement import definition, obstacles
+from pyfunc_debug.doctor.rules.input_bound import bound, tiny
 from pyfunc_debug.doctor.rules.needless_python import CROSSING_NS, MANY_CALLS, SHARE, paying, trial
-from pyfunc_debug.gil.blame import thread_name
+from pyfunc_debug.gil.blame import OUTSIDE, thread_name
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Node
 
@@ -57,8 +58,15 @@ def _contention(facts: Facts) -> Iterator[Finding]:
             if best.speedup < _GAIN:
                 reported.add(one.node.id)
                 yield _useless(facts, one, stage, best.speedup)
-        if one.node.id not in reported and _much(facts, one):
+        if one.node.id not in reported and _much(facts, one) and not _on_its_way(facts, one, stage):
             yield _inside(facts, one) if (one.reacquire_ns or 0) > one.wait_ns else _waits(facts, one)
+
+
+def _on_its_way(facts: Facts, one: NodeContention, stage: StageAnswer | None) -> bool:
+    """Whether parallel calls of a small body wait for what is in no body: likely the way of the others into Python."""
+    real = one.program_culprits
+    outside = bool(real) and real[0].label == OUTSIDE
+    return stage is not None and outside and stage.at_once > 1.0 and batched_maps.is_tiny(facts, one.node)
 
 
 def _holds(facts: Facts, one: NodeContention, stage: StageAnswer) -> bool:
@@ -161,6 +169,8 @@ def _useless(facts: Facts, one: NodeContention, stage: StageAnswer, gain: float)
         site.file if site else one.node.file, site.line if site else one.node.line,
         evidence=(
             *_evidence(one),
+            f"faster: {batched_maps.words(facts, one.node, stage.setting.batch if stage.setting else None)}"
+            if batched_maps.is_tiny(facts, one.node) else
             f"faster: NumPy on whole arrays or tf.* in place of the Python loops of {name}, which let the GIL go; or "
             "compute it before, in several processes, and read the results",
         ),
@@ -179,6 +189,8 @@ def _tiny(facts: Facts) -> Iterator[Finding]:
         mean, total = calls.total_ns / calls.count, crossing * calls.count
         if mean * 2 > crossing or total < SHARE * wall:
             continue
+        if any(one.id == each.id for loop in bound(facts) for one in tiny(facts, loop) for each in group):
+            continue  # told with the loop that waits for it
         yield _small(facts, node, calls.count, mean, crossing, total, wall)
 
 
@@ -188,7 +200,7 @@ def _small(facts: Facts, node: Node, count: int, mean: float, crossing: int, tot
     name = facts.name(node)
     graph_code = paying(facts, node)
     tried = trial(facts, node) if graph_code else None
-    fix = graph_code or (
+    fix = graph_code or (batched_maps.batched_first(facts, node) if data else "") or (
         f"dataset.batch(256).map(...)  # so that {name} gets 256 elements in one call; then .unbatch() if need be"
         if data else
         f"{name}: give it many values in one call (tf.stack, or a batch), or write it with tf.* functions"
