@@ -1,4 +1,4 @@
-"""The imports that a finding's paste needs, where the program has them not: one that imports Keras only."""
+"""What a finding's paste needs of its file: imports that are not there, and names that its TensorFlow has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import replace
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.added_imports import import_above, lacking
-from pyfunc_debug.doctor.failures.pastes.explanation import pasted_lines
+from pyfunc_debug.doctor.failures.pastes.explanation import pasted_lines, with_lines
+from pyfunc_debug.doctor.failures.pastes.older_names import older
 from pyfunc_debug.records import Finding
 
 
@@ -17,6 +18,8 @@ def with_imports(facts: Facts, finding: Finding) -> Finding:
     if file is None or not file.endswith(".py"):
         return finding
     source, lacks = pastes.source(facts, file), list[str]()
+    fix = with_lines(finding.fix, file, lambda one: older(source, one.lines, source.lines[one.first - 1 : one.last]))
+    finding = replace(finding, fix=fix)
     for line, lines in pasted_lines(finding.fix, file).items():
         lacks += lacking(source, line, lines)
     above = import_above(source, file, list(dict.fromkeys(lacks)))

@@ -307,6 +307,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, f
 from pyfunc_debug.doctor.failures.pastes.finite_slopes import finite
 from pyfunc_debug.doctor.failures.pastes.float_uses import as_floats
 from pyfunc_debug.doctor.failures.pastes.lambda_names import distinct
+from pyfunc_debug.doctor.failures.pastes.older_names import with_older_names
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Situation, situation
 
 __all__ = ["Edit", "Explanation", "explain", "from_facts"]
@@ -656,7 +657,8 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
         if explanation is not None:
             if cause in OF_VALUES:
                 explanation = whole_functions.instead(explanation, found)
-            return distinct(with_imports(finite(as_floats(neighbours.kept(explanation), found), found), found))
+            explanation = finite(as_floats(neighbours.kept(explanation), found), found)
+            return distinct(with_imports(with_older_names(explanation), found))
     if trouble:
         raise trouble[0]
     return None

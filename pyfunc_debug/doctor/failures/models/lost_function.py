@@ -21,8 +21,8 @@ _LOADS = ("load", "load_model", "import_graph_def", "import_meta_graph", "TFSMLa
 _OTHERS = ("np", "numpy", "json", "pickle", "yaml", "torch", "joblib", "toml")
 """Modules whose `load` is of something else."""
 _NODES = ("py_function", "numpy_function", "py_func")
-_MOST = 3
-"""Inputs or results of a node that are written out."""
+_MOST, _WRITTEN = 3, 60
+"""Inputs or results of a node that are written out, and letters of their names."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -44,6 +44,7 @@ def explain(situation: Situation) -> Explanation | None:
     return (
         _between(situation, spot, cause)
         or (None if _eager(node) else _registered(situation, cause, token, number))
+        or _in_two(situation, spot, cause)
         or Explanation(
             RULE, spot.file, spot.line, cause, None,
             f"Where it is saved{_where(spot)}: write what it does with TensorFlow's ops and save again, or save up to "
@@ -95,6 +96,20 @@ def _between(situation: Situation, spot: Spot, cause: str) -> Explanation | None
     does = "Fetch what the node was given, call the function here, and feed what it returns."
     edit = Edit(spot.file, placed[0], placed[1], (*lines, placed[2]))
     return Explanation(RULE, spot.file, spot.line, cause, edit, f"{does} {_taken(spot, function)}", "likely")
+
+
+def _in_two(situation: Situation, spot: Spot, cause: str) -> Explanation | None:
+    """The same in words, where the function is not here yet: the graph goes on behind the node with what is fed."""
+    op = getattr(situation.error, "op", None)
+    given, made = ([one.name for one in getattr(op, part, ())] for part in ("inputs", "outputs"))
+    parts = list(dict.fromkeys(given))
+    if not 0 < len(parts) <= _MOST or len(made) != 1 or sum(map(len, (*parts, *made))) > _WRITTEN:
+        return None
+    advice = (
+        f"Copy that function here and run twice: fetch what the node was given ({', '.join(parts)}), and feed "
+        f"{made[0]} with what it makes of that. Or save again with TensorFlow's ops in its place."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, None, advice)
 
 
 def _entries(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -82,6 +82,20 @@ def pasted_lines(fix: str, file: str) -> dict[int, list[str]]:
         for named, first, _, new in zip(*(parts[place::4] for place in range(4)))
         if source_line(file, int(first)) == f"{named}:{first}"
     }
+
+
+def with_lines(fix: str, file: str, make: Callable[[Edit], Sequence[str]]) -> str:
+    """A fix whose instructions put other lines into a file: what `make` gives for each."""
+    parts = _PLACE.split(fix)
+    places = list(_PLACE.finditer(fix))
+    text = parts[0]
+    for found, named, first, last, new in zip(places, *(parts[1 + place :: 4] for place in range(4))):
+        if source_line(file, int(first)) == f"{named}:{first}":
+            end = int(first) - 1 if found[0].startswith("Put above") else int(last or first)
+            edit = Edit(file, int(first), end, tuple(new.removeprefix("\n").split("\n")))
+            new = "\n".join(("", *make(edit)))
+        text += found[0] + new
+    return text
 
 
 def applied(edits: Iterable[Edit], lines: Sequence[str]) -> list[str]:

@@ -40,6 +40,7 @@ _KERAS_OPS = re.compile(
 SIZE, _MOST = 3, 300_000
 """For a size that is not known; and the elements of an input that is not made."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), slice)
+_OLDER = "tensorflow.compat.v1"
 _LOADERS = ("module", "LazyLoader", "KerasLazyLoader", "_KerasLazyLoader")
 
 
@@ -172,11 +173,24 @@ def made_array(tensor: Any, number: int = 0, size: int = SIZE) -> Any:
     return numpy.asarray(found).astype(dtype)
 
 
+class _Newer:
+    """TensorFlow 1's module as pastes see it: TensorFlow 2's names first."""
+
+    def __init__(self, older: Any) -> None:
+        self._older = older
+
+    def __getattr__(self, name: str) -> Any:
+        newer = sys.modules["tensorflow"]
+        return getattr(newer if hasattr(newer, name) else self._older, name)
+
+
 def library(value: object, name: str) -> Any:
     """The package that a name stands for, if it is one that computes."""
     if name == "tf" and value is None:
         return sys.modules.get("tensorflow")
     module = str(getattr(value, "__name__", "")) if type(value).__name__ in _LOADERS else ""
+    if module.replace("._api.v2", "") == _OLDER and "tensorflow" in sys.modules:
+        return _Newer(value)
     return sys.modules.get(module) if module.partition(".")[0] in _LIBRARIES else None
 
 
