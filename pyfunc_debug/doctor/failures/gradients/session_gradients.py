@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.ops.smooth import in_steps
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.pastes.plain_call import plain_call
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
-from pyfunc_debug.doctor.failures.reading.nodes import Node, user_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import Described, calls, lookup, ops_before, shape_of
@@ -21,6 +21,8 @@ RULE = "cut-gradient"
 _SAID = "No gradients provided for any variable"
 _PYTHON = ("PyFunc", "PyFuncStateless")
 """Ops without a gradient; EagerPyFunc has one."""
+_ASKS = {"compute_gradients": "loss", "gradients": "ys"}
+"""What asks for gradients, and its parameter for the loss."""
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp", "ReadVariableOp")
 
 
@@ -29,6 +31,7 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body or _SAID not in situation.message:
         return None if situation.body else _none(situation)
     loss = _loss(situation.inner.__traceback__)
+    loss = _asked(situation) if loss is None else loss
     nodes = {node.token: node for node in user_nodes(situation)}
     cuts = [
         (node, op) for op in (ops_before([loss]) if loss is not None else ())
@@ -99,6 +102,23 @@ def _loss(traceback: TracebackType | None) -> Any:
         if frame.f_code.co_name in ("minimize", "compute_gradients") and hasattr(given, "op"):
             found = given
     return found
+
+
+def _asked(situation: Situation) -> Any:
+    """The loss of the one line that asks for gradients, before the one that applies them: a file may have several."""
+    spot = situation.last
+    if spot is None:
+        return None
+    asked = [
+        one for one in calls(spot.source.tree)
+        if dotted(one.func).rpartition(".")[2] in _ASKS and (one.args or one.keywords)
+    ]  # fmt: skip
+    found = [
+        value for one in asked
+        if (given := argument(one, 0, _ASKS[dotted(one.func).rpartition(".")[2]])) is not None
+        and hasattr(value := lookup(given, spot), "op")
+    ]  # fmt: skip
+    return found[0] if len(found) == len(asked) == 1 else None
 
 
 def _trains(op: Any) -> bool:
