@@ -5,24 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Any
 
+from pyfunc_debug.doctor.failures.models import missing_losses
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.evaluation import computed
-from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import (
     calls,
     extends_keras,
-    is_keras_class,
-    is_ndarray,
     lookup,
     of_keras,
-    shape_of_data,
 )
-from pyfunc_debug.interception.names.private import keras_layers
 
 RULE = "structure"
 _NO_LOSS = "No loss to compute. Provide a `loss` argument in `compile()`"
@@ -46,7 +40,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _without_loss(situation: Situation, spot: Spot) -> Explanation | None:
-    """`compile` without a loss; the one that goes with the last layer and the labels."""
+    """`compile` without a loss."""
     for at, fit in failed_fits(situation):
         owner = dotted(fit.func).rpartition(".")[0]
         made = [
@@ -56,41 +50,14 @@ def _without_loss(situation: Situation, spot: Spot) -> Explanation | None:
         model = lookup(fit.func.value, at) if isinstance(fit.func, ast.Attribute) else None
         if len(made) != 1 or extends_keras(type(model)):
             continue
-        loss = _loss(at, fit, model)
         cause = f"compile of {owner} was given no loss: there is nothing to make smaller."
-        if not loss:
+        fitting = missing_losses.fitting(situation, at, fit, model)
+        if fitting is None:
             return Explanation(RULE, at.file, made[0].lineno, cause, None, "Give it one: loss=...")
-        text = at.source.with_argument(made[0], f'loss="{loss}"')
-        edit = edit_of(at.file, at.source.replaced({made[0]: text}))
-        cause += f" {loss} goes with its last layer and these labels."
-        return Explanation(RULE, at.file, made[0].lineno, cause, edit, "", "likely")
+        loss, why = fitting
+        edit = edit_of(at.file, at.source.replaced({made[0]: at.source.with_argument(made[0], f"loss={loss}")}))
+        return Explanation(RULE, at.file, made[0].lineno, f"{cause} {why}", edit, "", "likely")
     return None
-
-
-def _loss(spot: Spot, fit: ast.Call, model: Any) -> str:
-    """The loss for the last layer's activation, and for the shape and dtype of the labels, where these are known."""
-    if model is None or not is_keras_class(type(model)):
-        return ""
-    layers, given = keras_layers(model) or [], argument(fit, 1, "y")
-    labels = _labels(given, spot) if given is not None else None
-    if labels is None or not layers or not is_keras_class(type(layers[-1])):
-        return ""
-    activation = getattr(vars(layers[-1]).get("activation"), "__name__", "")
-    units, (shape, whole) = vars(layers[-1]).get("units"), labels
-    one = len(shape) == 1 or shape[-1] == 1
-    if activation == "softmax":
-        return "sparse_categorical_crossentropy" if one and whole else "categorical_crossentropy" if not one else ""
-    if one != (units == 1):
-        return ""
-    return "mse" if activation == "linear" and not whole else "binary_crossentropy" if activation == "sigmoid" else ""
-
-
-def _labels(node: ast.expr, spot: Spot) -> tuple[tuple[int | None, ...], bool] | None:
-    """Shape of labels, and whether they are whole numbers; None where they are not known."""
-    value = lookup(node, spot)
-    if not is_ndarray(value):
-        value = computed(node, spot)
-    return (shape_of_data(value) or (), value.dtype.kind in "iub") if is_ndarray(value) else None
 
 
 def _uncompiled(situation: Situation, spot: Spot, attribute: str | None, kind: str | None) -> Explanation | None:
