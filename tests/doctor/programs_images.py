@@ -219,6 +219,53 @@ def a_metric_of_fit():
     model.fit(np.ones((32, 2)), np.ones((32, 1)), verbose=0)
 
 
+@triggers("broadcast-loss", says="compares two arrays of different ranks: y_true is [32] and", pastes=True)
+def an_accuracy_of_fit():
+    def share(y_true, y_pred):
+        return np.mean(np.equal(y_true, np.round(y_pred)).astype(np.float32))
+
+    def accuracy(y_true, y_pred):
+        return tf.ensure_shape(tf.numpy_function(share, [tf.reshape(y_true, [-1]), y_pred], tf.float32), [])
+
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("sgd", "binary_crossentropy", metrics=[accuracy])
+    model.fit(np.ones((32, 2)), np.ones((32, 1)), verbose=0)
+
+
+@triggers("broadcast-loss", says="(y_pred > 0.5)[..., 0]", pastes=True)
+def an_accuracy_of_a_threshold():
+    def share(y_true, y_pred):
+        right = (y_true.astype(bool)) == (y_pred > 0.5)
+        return np.float32(right.mean())
+
+    tf.numpy_function(share, [tf.ones([8]), tf.random.normal([8, 1])], tf.float32)
+
+
+@triggers("broadcast-loss", says="np.rint(guess)[..., 0]", pastes=True)
+def an_error_rate_of_an_eager_body():
+    def wrong(y_true, y_pred):
+        guess = y_pred.numpy()
+        return np.mean(y_true.numpy() != np.rint(guess)).astype(np.float32)
+
+    tf.py_function(wrong, [tf.ones([8]), tf.random.normal([8, 1])], tf.float32)
+
+
+@near("broadcast-loss")
+def labels_compared_with_labels():
+    def share(y_true, y_pred):
+        return np.mean(np.equal(y_true, np.round(y_pred)).astype(np.float32))
+
+    tf.numpy_function(share, [tf.ones([8, 1]), tf.random.normal([8, 1])], tf.float32)
+
+
+@near("broadcast-loss")
+def pairs_of_one_class():
+    def neighbours(labels, column):
+        return np.sum(labels == column, axis=1).astype(np.float32).mean()
+
+    tf.numpy_function(neighbours, [tf.ones([8]), tf.ones([8, 1])], tf.float32)
+
+
 @near("broadcast-loss")
 def a_column_that_is_taken_first():
     def rmse(y_true, y_pred):

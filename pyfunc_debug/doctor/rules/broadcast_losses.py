@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.body_inputs import as_given, given
@@ -13,8 +13,16 @@ from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("broadcast-loss",)
+_Pairs = Iterator[tuple[ast.expr, list[ast.expr]]]
 _OPS = ("subtract", "squared_difference")
 _KEEP = ("cast", "convert_to_tensor", "constant", "identity")
+_EQUALS = ("equal", "not_equal")
+_MODULES = ("np", "numpy", "tf", "math")
+_METHODS = ("astype", "round", "copy", "clip", "numpy")
+_EACH = ("round", "rint", "floor", "around", "asarray", "array", "float32", "float64", "int32", "int64")
+"""Methods, and functions of a module, that give each number of an array another one."""
+_OF_PAIRS = ("axis=", ".any(", ".all(")
+"""What is asked of all pairs."""
 _PAIRS = ("expand_dims", "reshape", "transpose", "None]", "None,", "newaxis")
 _MEANS = ("reduce_mean", "reduce_sum", "mean(", "sum(")
 
@@ -47,8 +55,10 @@ def _in_body(facts: Facts, group: Sequence[Node], function: Definition) -> Itera
     """Lines of a body with such a difference of what each of its calls was given."""
     if not any(one in ast.unparse(function) for one in _MEANS):
         return
-    for one, sides in _differences(function):
-        names = [as_given(function, _cast_away(side)) for side in sides]
+    of_pairs = any(word in ast.unparse(function) for word in _OF_PAIRS)
+    together = [*_differences(function), *(() if of_pairs else _comparisons(function))]
+    for one, sides in together:
+        names = [as_given(function, _numbers_of(side)) for side in sides]
         seen = [given(facts, group, name) if name else [] for name in names]
         pairs = [(left.shape, right.shape) for left, right in zip(*seen)]
         if pairs and all(_is_square(*pair) for pair in pairs):
@@ -102,6 +112,23 @@ def _cast_away(node: ast.expr) -> ast.expr:
     return node
 
 
+def _numbers_of(node: ast.expr) -> ast.expr:
+    """What an expression is made of number by number, as `np.round(y) > 0.5` is of `y`."""
+    while True:
+        inside = _cast_away(node)
+        if isinstance(inside, ast.Call) and isinstance(inside.func, ast.Attribute):
+            name, owner = inside.func.attr, inside.func.value
+            if name in _METHODS and not (isinstance(owner, ast.Name) and owner.id in _MODULES):
+                inside = owner
+            elif name in _EACH and inside.args:
+                inside = inside.args[0]
+        elif isinstance(inside, ast.Compare) and all(isinstance(one, ast.Constant) for one in inside.comparators):
+            inside = inside.left
+        if inside is node:
+            return node
+        node = inside
+
+
 def _is_paired(around: ast.AST, name: str) -> bool:
     """Whether a name was given an axis by which all pairs are meant."""
     values = [ast.unparse(one) for one in pastes.assigned(around, name)]
@@ -120,12 +147,14 @@ def _finding(
     fix, names = "", ["one side", "the other"]
     if sides is not None:
         names = [pastes.text_of(facts, file, one) for one in sides]
-        whole = f"{tf}.squeeze({names[column]}, -1)" if of_tensors else f"{names[column]}[..., 0]"
+        atom = pastes.source(facts, file).atom(sides[column])
+        whole = f"{tf}.squeeze({names[column]}, -1)" if of_tensors else f"{atom}[..., 0]"
         fix = pastes.all_replaced(facts, file, {sides[column]: whole})
+    verb = "compares" if sides is not None and _comparison_at(facts, file, line) else "subtracts"
     shown = [f"{name} is [{', '.join(map(_size, shape))}]" for name, shape in zip(names, shapes)]
     return Finding(
         NAMES[0], "warning", None, (),
-        f"line {line} subtracts two {kind} of different ranks: {' and '.join(shown)}. {maker} makes that [{n}, {n}]"
+        f"line {line} {verb} two {kind} of different ranks: {' and '.join(shown)}. {maker} makes that [{n}, {n}]"
         ", each number of the one with each of the other: their mean is not that of the rows",
         fix or f"{f'{tf}.squeeze(..., -1) around' if of_tensors else '[..., 0] behind'} the one with two axes",
         file, line,
@@ -138,14 +167,32 @@ def _size(size: int | None) -> str:
 
 
 def _sides(facts: Facts, file: str, line: int) -> list[ast.expr] | None:
-    """Both sides of the line's only difference."""
-    found = [
-        sides for one, sides in _differences(facts.tree(file)) if one.lineno <= line <= (one.end_lineno or one.lineno)
-    ]
+    """Both sides of the line's only difference, or of its only comparison."""
+    found = _at(facts, file, line, _differences) or _at(facts, file, line, _comparisons)
     return found[0] if len(found) == 1 else None
 
 
-def _differences(tree: ast.AST | None) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+def _comparison_at(facts: Facts, file: str, line: int) -> bool:
+    return not _at(facts, file, line, _differences) and bool(_at(facts, file, line, _comparisons))
+
+
+def _at(facts: Facts, file: str, line: int, find: Callable[[ast.AST | None], _Pairs]) -> list[list[ast.expr]]:
+    return [
+        sides for one, sides in find(facts.tree(file)) if one.lineno <= line <= (one.end_lineno or one.lineno)
+    ]  # fmt: skip
+
+
+def _comparisons(tree: ast.AST | None) -> _Pairs:
+    """Comparisons for being equal, and their sides."""
+    for one in pastes.walk(tree, ast.Compare):
+        if len(one.ops) == 1 and isinstance(one.ops[0], (ast.Eq, ast.NotEq)):
+            yield one, [one.left, one.comparators[0]]
+    for call in pastes.walk(tree, ast.Call):
+        if pastes.last_name(call.func) in _EQUALS and len(call.args) == 2:
+            yield call, list(call.args)
+
+
+def _differences(tree: ast.AST | None) -> _Pairs:
     """Differences, and their sides."""
     for one in pastes.walk(tree, ast.BinOp):
         if isinstance(one.op, ast.Sub):
