@@ -248,3 +248,62 @@ def layers_of_a_loop_in_the_call_of_a_model():
     x = keras.Input((3,))
     Parts()(x)
     assert Parts().predict(np.array([[1.0, 2.0, 3.0]]), verbose=0).tolist() == [[1.0, 2.0, 3.0]]
+
+
+def trained_with(callback, epochs=3):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model.fit(np.ones((8, 4)), np.ones((8, 1)), epochs=epochs, verbose=0, callbacks=[callback])
+
+
+@triggers("epoch-end", says="Enough sets its own stop_training, which nobody asks", pastes=True)
+def a_callback_that_stops_itself():
+    class Enough(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if logs["loss"] < 1e9:
+                self.stop_training = True
+
+    trained_with(Enough())
+
+
+@triggers("epoch-end", says="nobody calls Losses.on_batch_start: Keras calls on_batch_begin", pastes=True)
+def a_callback_with_a_method_of_another_name():
+    class Losses(keras.callbacks.Callback):
+        def on_batch_start(self, batch, logs=None):
+            print(batch)
+
+    trained_with(Losses())
+
+
+@triggers("epoch-end", says="Keras calls on_epoch_end", pastes=True)
+def a_callback_with_a_misspelt_method():
+    class Losses(keras.callbacks.Callback):
+        def on_epochs_end(self, epoch, logs=None):
+            print(epoch)
+
+    trained_with(Losses())
+
+
+@near("epoch-end")
+def a_callback_that_stops_the_model():
+    class Enough(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.stop_training = True
+
+        def on_everything(self):
+            return None
+
+    trained_with(Enough())
+
+
+@near("epoch-end")
+def a_callback_whose_own_flag_is_asked():
+    class Enough(keras.callbacks.Callback):
+        stop_training = False
+
+        def on_epoch_end(self, epoch, logs=None):
+            self.stop_training = epoch > 0
+
+    enough = Enough()
+    trained_with(enough)
+    print(enough.stop_training)

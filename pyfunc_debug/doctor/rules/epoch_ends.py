@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import code, misnamed_methods, pastes
+from pyfunc_debug.doctor import callback_classes, code, misnamed_methods, pastes
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import indent_of
@@ -20,6 +20,7 @@ _COMPARED = 5_000
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a generator whose passes gave the same elements in the same order, or a method that nobody calls."""
     yield from misnamed_methods.check(facts, NAMES[0])
+    yield from callback_classes.check(facts, NAMES[0])
     yield from _read_by_generators(facts)
 
 

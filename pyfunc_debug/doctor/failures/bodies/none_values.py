@@ -25,6 +25,7 @@ _SAID = re.compile(
     r"|cannot unpack non-iterable NoneType|unsupported operand type\(s\) for \S+: .*'NoneType'"
     r"|object of type 'NoneType' has no len|Invalid `element`\. `element` should not be empty"
     r"|Received: None \(of type <class 'NoneType'>\)|'NoneType' object does not support"
+    r"|Argument `fetch` = None has invalid type"
     r"|invalid value None of type <class 'NoneType'>|Got 'None' \(of type <class 'NoneType'>\)"
     r"|path should be string, bytes, os\.PathLike or integer, not NoneType"
 )

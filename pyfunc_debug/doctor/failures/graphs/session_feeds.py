@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from pyfunc_debug.doctor.failures.bodies import none_values
 from pyfunc_debug.doctor.failures.graphs.uninitialized import line_of, session_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
@@ -56,7 +57,7 @@ def explain(situation: Situation) -> Explanation | None:
     if _KEY.search(message):
         return _of_key(spot, run, pairs)
     if _FETCH.search(message):
-        return _of_fetch(spot, run, statement)
+        return none_values.explain(situation) or _of_fetch(spot, run, statement)
     found = _UNFED.search(message)
     return _unfed(spot, run, pairs, found[1]) if found is not None else None
 
@@ -301,11 +302,13 @@ def _of_fetch(spot: Spot, run: ast.Call, statement: ast.stmt) -> Explanation | N
     if len(set(empty)) == 1:
         cause = f"{empty[0]} is None, and a run fetches tensors and ops."
         return _told(spot, cause, None, f"Look at the line that makes {empty[0]}, or leave it out of the run.")
-    if not isinstance(statement, ast.Assign) or len({one.id for one in values}) != 1:
+    if len({one.id for one in values}) != 1:
         return None
     name = values[0].id
-    if name not in _stored(statement):
-        return None
+    if not isinstance(statement, ast.Assign) or name not in _stored(statement):
+        kind = type(spot.value(name)).__name__
+        cause = f"{name} is a value of Python's here, a {kind}, and a run fetches tensors and ops."
+        return _told(spot, cause, None, f"Leave {name} out of the run: it is known. Or make it by ops.")
     cause = (
         f"{name} was the tensor until this line gave that name to its value: the next round fetches a number. A name "
         "of its own for the value keeps both."

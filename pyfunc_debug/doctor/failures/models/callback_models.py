@@ -10,6 +10,12 @@ from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.failures.reading.symbols import held, lookup, of_keras
 
 RULE = "missing-attribute"
+_OF_MODELS = frozenset({
+    "predict", "predict_on_batch", "evaluate", "test_on_batch", "train_on_batch", "optimizer", "layers", "get_layer",
+    "get_weights", "set_weights", "save", "save_weights", "load_weights", "summary", "inputs", "outputs", "input",
+    "output", "weights", "trainable_weights", "trainable_variables", "to_json", "count_params",
+})  # fmt: skip
+"""What no callback would keep under that name: not `losses` or `history`, which many fill themselves."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -18,7 +24,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not isinstance(error, AttributeError) or spot is None or statement is None:
         return None
     owner, name = getattr(error, "obj", None), getattr(error, "name", None)
-    if not name or not of_keras(type(owner), "Callback"):
+    if name not in _OF_MODELS or not of_keras(type(owner), "Callback"):
         return None
     asked = [
         one for one in ast.walk(statement)
@@ -27,7 +33,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not asked:
         return None
     model = held(ast.Attribute(asked[0].value, "model", ast.Load()), spot)
-    if model is None or not (name in vars(model) or any(name in vars(one) for one in type(model).__mro__)):
+    if model is None:
         return None
     own = spot.source.text(asked[0].value)
     cause = (
