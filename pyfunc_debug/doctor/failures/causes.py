@@ -626,6 +626,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     table_entries.explain,
     argument_dtypes.explain,
     image_channels.explain,
+    reshape_counts.plainly,
 )
 
 OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
-from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading import evaluation, symbols
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, Shape, each, shape_at
 from pyfunc_debug.doctor.failures.reading.shapes import CHANNELS, refused_reshape, square_side
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.failures.reading.symbols import shape_of, sizes_of
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import root_is, shape_of, sizes_of
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -22,11 +23,30 @@ def explain(situation: Situation) -> Explanation | None:
     return None if found is None else each(situation, _told, *found)
 
 
+def plainly(situation: Situation) -> Explanation | None:
+    """What there is and what the line writes, where nobody knows how they fit."""
+    found = refused_reshape(situation.message)
+    return None if found is None else each(situation, _counted, *found)
+
+
+def _counted(place: Refused, have: int, wanted: int) -> Explanation | None:
+    calls = _reshapes(place)
+    given = (
+        [argument(calls[0], 0, "tensor") or argument(calls[0], 0, "x"), argument(calls[0], 1, "shape")] if calls else []
+    )
+    if len(calls) != 1 or given[0] is None or given[1] is None or "-1" in place.text(given[1]):
+        return None
+    name, sizes = short(place.text(given[0]), 30), short(place.text(given[1]), 30)
+    cause = f"{name} has {have:,} numbers in this run, and {sizes} holds {wanted:,}."
+    return place.told(cause, {}, "Write -1 in the place of the size that varies: it is computed from the others.")
+
+
 def _told(place: Refused, have: int, wanted: int) -> Explanation | None:
-    calls = [one for one in place.calls_of("reshape") if argument(one, 1, "shape") is not None]
+    calls = [one for one in _reshapes(place) if argument(one, 1, "shape") is not None]
     if len(calls) != 1:
         return None
-    tensor, shape = argument(calls[0], 0, "tensor"), argument(calls[0], 1, "shape")
+    tensor = argument(calls[0], 0, "tensor") or argument(calls[0], 0, "x")
+    shape = argument(calls[0], 1, "shape")
     if tensor is None or not isinstance(shape, (ast.Tuple, ast.List)):
         return None
     written = [evaluation.computed(one, place.spot) for one in shape.elts]
@@ -39,6 +59,12 @@ def _told(place: Refused, have: int, wanted: int) -> Explanation | None:
         cause = (
             f"{name} is a batch, {own}: {have // wanted} rows of {wanted:,} numbers here, and the line writes the "
             "shape of one. -1 stands for as many rows as there are."
+        )
+        return place.told(cause, {shape.elts[0]: f"-1, {place.text(shape.elts[0])}"})
+    if whole is None and have > wanted and have % wanted == 0 and _in_layer(place):
+        cause = (
+            f"{name} is a batch, {have // wanted} rows of {wanted:,} numbers, and the line writes the shape of one. A "
+            "layer is given batches; -1 stands for as many rows as there are."
         )
         return place.told(cause, {shape.elts[0]: f"-1, {place.text(shape.elts[0])}"})
     if whole and len(written) > 1 and _holds(whole, have // rest if have % rest == 0 else 0, rest):
@@ -66,6 +92,37 @@ def _told(place: Refused, have: int, wanted: int) -> Explanation | None:
         cause += f" It is {side} x {side}" + (f" x {have // side**2}." if have > side**2 else ".")
         return place.told(cause, {shape.elts[at]: str(side) for at in sides})
     return None
+
+
+def _reshapes(place: Refused) -> list[ast.Call]:
+    """The calls of TensorFlow's and of Keras' reshape in the line."""
+    found = place.calls_of("reshape")
+    return found or [
+        one for one in symbols.calls(place.statement)
+        if dotted(one.func).rpartition(".")[2] == "reshape" and root_is(one.func, place.spot, "keras")
+    ]  # fmt: skip
+
+
+def _in_layer(place: Refused) -> bool:
+    """Whether the line is in a layer's `call`, or in a function that a Lambda is given."""
+    source, function = place.spot.source, place.spot.function
+    if function is None or isinstance(function, ast.Lambda):
+        lambdas = (
+            [one for one in ast.walk(place.statement) if isinstance(one, ast.Lambda)]
+            if function is None
+            else [function]
+        )
+        return any(_is_layer(source.parent(one)) for one in lambdas)
+    if function.name == "call":
+        return True
+    return any(
+        _is_layer(one) and any(dotted(given) == function.name for given in one.args)
+        for one in symbols.calls(source.tree)
+    )
+
+
+def _is_layer(node: ast.AST | None) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "Lambda"
 
 
 def _holds(whole: Shape, rows: int, row: int) -> bool:

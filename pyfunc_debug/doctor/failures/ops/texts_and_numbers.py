@@ -18,6 +18,10 @@ _NUMBER = re.compile(r"StringToNumberOp could not correctly convert string: (.*?
 _JOINED = re.compile(r"passed to 'inputs' of 'StringJoin' Op have types \[([\w, ]+)\]")
 _JOINED_EAGER = re.compile(r"cannot compute StringJoin as input #(\d+)\(zero-based\) was expected to be a string")
 _KEYS = re.compile(r"Dtype of argument `keys` must be <dtype: '(\w+)'>, received: <dtype: '(\w+)'>")
+_ADDED = re.compile(
+    r"Input 'y' of 'Add\w*' Op has type (\w+) that does not match type string of argument 'x'"
+    r"|cannot compute Add\w* as input #1\(zero-based\) was expected to be a string tensor but is an? (\w+) tensor"
+)
 _MADE = ("float32", "float64", "int32", "int64")
 _WHOLE = re.compile(r"u?int\d+")
 
@@ -34,6 +38,8 @@ def explain(situation: Situation) -> Explanation | None:
         return each(situation, _joined, {at: one for at, one in enumerate(kinds) if one != "string"})
     if (said := _JOINED_EAGER.search(message)) is not None:
         return each(situation, _joined, {int(said[1]): ""})
+    if (said := _ADDED.search(message)) is not None:
+        return each(situation, _added, said[1] or said[2])
     if (said := _KEYS.search(message)) is not None:
         return each(situation, _looked_up, said[1], said[2])
     return None
@@ -119,6 +125,21 @@ def _joined(place: Refused, other: dict[int, str]) -> Explanation | None:
         f"{short(place.text(nodes[0]), 30)} is {kind}, and join takes text only. as_string gives the text of a number."
     )
     return place.told(cause, {one: f"{tf}.strings.as_string({place.text(one)})" for one in nodes}, measured=True)
+
+
+def _added(place: Refused, kind: str) -> Explanation | None:
+    """`name + label` of a text and a number."""
+    sums = [one for one in ast.walk(place.statement) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)]
+    named = [one.right for one in sums if dtype_of(lookup(one.right, place.spot)) == kind]
+    others = named or [one.right for one in sums] if len(sums) == 1 else named
+    if len(others) != 1:
+        return None
+    tf = alias(place.spot, "tensorflow")
+    cause = (
+        f"{short(place.text(others[0]), 30)} is {kind}, and text is joined with text only. as_string gives the text "
+    )
+    cause += "of a number."
+    return place.told(cause, {others[0]: f"{tf}.strings.as_string({place.text(others[0])})"}, measured=True)
 
 
 def _looked_up(place: Refused, wanted: str, got: str) -> Explanation | None:
