@@ -190,10 +190,40 @@ def _part(value: ast.expr, maker: _Maker) -> str | None:
         if made.elts and not any(isinstance(one, (ast.Constant, ast.List)) for one in made.elts):
             return f"tuple({text})"
         return f"{alias(maker.spot, 'numpy')}.array({text})" if not made.elts and _grown(value.id, maker) else None
-    python = isinstance(made, ast.ListComp) or (
-        isinstance(made, ast.Call) and ast.unparse(made.func).rpartition(".")[2] in ("tolist", "list", "sorted")
+    return (
+        f"{alias(maker.spot, 'numpy')}.array({text})" if _is_list(made) and not _is_array(_last(value, maker)) else None
     )
-    return f"{alias(maker.spot, 'numpy')}.array({text})" if python else None
+
+
+def _is_list(value: ast.expr) -> bool:
+    """Whether an expression makes a list of Python's: `[f(x) for x in xs]`, `[1] * n`, `[1] * n + [0] * n`."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Mult)):
+        return any(isinstance(one, ast.List) or _is_list(one) for one in (value.left, value.right))
+    called = ast.unparse(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
+    return isinstance(value, ast.ListComp) or called in ("tolist", "list", "sorted")
+
+
+def _last(value: ast.expr, maker: _Maker) -> ast.expr:
+    """What a name was last assigned above the place where it stands; any other value as it is."""
+    above = [
+        one.value for one in own_nodes(maker.function)
+        if isinstance(one, ast.Assign) and isinstance(value, ast.Name) and one.lineno < value.lineno
+        and [ast.unparse(target) for target in one.targets] == [value.id]
+    ]  # fmt: skip
+    return max(above, key=lambda one: one.lineno, default=value)
+
+
+def _holds_rows(value: ast.expr, maker: _Maker) -> bool:
+    """Whether a part of a batch is an array of many rows: `np.array(images)`, and not `np.array([image])`."""
+    made = _last(value, maker)
+    called = ast.unparse(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
+    given = made.args[0] if isinstance(made, ast.Call) and made.args else None
+    if called not in ("array", "asarray", "stack", "vstack", "concatenate") or given is None:
+        return False
+    rows = maker.made(given)
+    return _is_list(rows) or (
+        isinstance(given, ast.Name) and isinstance(rows, ast.List) and bool(_grown(given.id, maker))
+    )
 
 
 def _grown(name: str, maker: _Maker) -> list[ast.Call]:
@@ -319,7 +349,12 @@ def _numbers(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
     single = not pieces
     if single:
         np = alias(maker.spot, "numpy")
-        pieces = {one: f"{np}.array([{maker.source.text(one)}])" for one in parts if not _is_array(maker.made(one))}
+        beside = any(_holds_rows(one, maker) for one in parts)
+        single = not beside
+        pieces = {
+            one: f"{np}.array({maker.source.text(one)})" if beside else f"{np}.array([{maker.source.text(one)}])"
+            for one in parts if not _is_array(maker.made(one)) and not _holds_rows(one, maker)
+        }  # fmt: skip
     else:
         pieces |= _by_input(maker)
     shown = short(found[1], 20) if found is not None else "a number"
