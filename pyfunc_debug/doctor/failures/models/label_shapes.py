@@ -41,7 +41,7 @@ def explain(situation: Situation) -> Explanation | None:
         new = text.replace("sparse_categorical", "categorical").replace("SparseCategorical", "Categorical")
         return _told(spot, loss, cause, new)
     if len(outputs) > len(labels) + 1 or (len(outputs) > 2 and labels[1:] == (1,)):
-        return _unflattened(spot, loss, f"{both[0].upper()}{both[1:]}: a row has several predictions.")
+        return unflattened(spot, f"{both[0].upper()}{both[1:]}: a row has several predictions.")
     numbers = len(outputs) == len(labels) + 1 or (len(labels) == len(outputs) and labels[-1:] == (1,))
     classes = outputs[-1]
     if not numbers or sparse or classes is None or classes < 2:
@@ -86,8 +86,13 @@ def _called(spot: Spot, statement: ast.stmt) -> ast.expr | None:
     return None
 
 
-def _unflattened(spot: Spot, loss: ast.expr, cause: str) -> Explanation | None:
-    """A Sequential model whose first Dense gets more than rows."""
+def unflattened(spot: Spot, cause: str) -> Explanation | None:
+    """A Sequential model whose first Dense gets more than rows.
+
+    Args:
+      spot: A frame of the file that makes it.
+      cause: The first sentence.
+    """
     lists = [
         one.args[0] for one in spot.source.calls_of(frozenset({"Sequential"}))
         if one.args and isinstance(one.args[0], ast.List)
