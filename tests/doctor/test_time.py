@@ -131,16 +131,19 @@ def loop_over_data(
     others=None,
     passes=1,
     behind=(),
+    parallel=None,
+    gil=None,
     **columns,
 ):
     """A loop at line `at` whose steps waited and worked so long, over a pipeline that calls `bad` for each element."""
-    stages = [{"kind": kind, "parallel": None, "batch": batch, "tokens": ["pyfunc_1"] * (not index)}
+    stages = [{"kind": kind, "parallel": parallel, "batch": batch, "tokens": ["pyfunc_1"] * (not index)}
               for index, kind in enumerate(kinds)]  # fmt: skip
     nodes = [node(function=1, **columns)]
     if second is not None:
         stages.insert(0, {**stages[0], "tokens": ["pyfunc_2"]})
         nodes.append(node(2, second, function=1))
     stages[:0] = behind
+    known = None if gil is None else {"grade": gil, "why": "a test"}
     step_ns = wait_ns + rest_ns
     entry = {
         "site": ["/home/u/train.py", at, "train"], "pool": None, "iterators": passes,
@@ -158,7 +161,7 @@ def loop_over_data(
         {"id": 2, "name": "multi_step", "kind": "tf.function", "file": None, "line": None, "origin": "tensorflow"},
     ]
     return written(
-        tmp_path / "a.pfrec", meta={"cores": 4, "inputs": [entry], "end_ns": (steps + 2) * step_ns,
+        tmp_path / "a.pfrec", meta={"cores": 4, "inputs": [entry], "end_ns": (steps + 2) * step_ns, "gil": known,
                                     "clock": {"monotonic_ns": 0, "wall_ns": 0}, "others": others},
         source=source, thread=THREADS, node=nodes, call=calls,
         run=[] if taken else runs, **{"function": functions, **(rows or {})},
@@ -219,6 +222,37 @@ def test_a_body_that_does_not_compute_gets_a_larger_pool_to_paste(tmp_path):
         "data = data.with_options(options)",
     ]
     assert mended[5:] == SLEEPS.split("\n")[2:]
+
+
+@pytest.mark.parametrize(
+    ("grade", "held", "blame", "begins"),
+    [
+        ("native", 9, "bad", "num_parallel_calls=8 brings at most x1.11: bad holds the GIL 90 % of its time"),
+        ("native", 2, "bad", "the loop at"),
+        (
+            "op-start",
+            None,
+            "bad",
+            "in spite of num_parallel_calls=8 the calls of bad wait for each other: for the GIL 9 %",
+        ),
+        ("op-start", None, "other Python threads: MainThread", "the loop at"),
+    ],
+)
+def test_that_parallel_calls_wait_for_each_other_is_said_before_that_the_loop_waits(
+    tmp_path, grade, held, blame, begins
+):
+    spans = {"held_ns": None, "released_ns": None, "reacquire_ns": None}
+    if held is not None:
+        spans = {"held_ns": held * 2 * MS, "released_ns": (10 - held) * 2 * MS, "reacquire_ns": 0}
+    gil = [{"call": i, "grade": grade, "wait_ns": 2 * MS, **spans, "blame": json.dumps([[f"{blame} (#{i})", 2 * MS]])}
+           for i in range(1, 101)]  # fmt: skip
+    if blame != "bad":
+        gil = [{**one, "blame": json.dumps([[blame, 2 * MS]])} for one in gil]
+    path = loop_over_data(
+        tmp_path, 100, 20 * MS, MS, parallel=8, gil=grade, rows={"gil": gil}, kinds=("ParallelMap", "Range")
+    )
+    (found,) = Recording(path).findings(select=["input-bound"])
+    assert found.message.startswith(begins)
 
 
 TINY = """import numpy as np

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of
+from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of, settings
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import batched_maps, code, indexed_generators, pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
@@ -33,6 +33,8 @@ _IDLE = 0.25
 _LESS = "make an element cost less: do what is the same for all once, before, and several elements in one call of an op"
 _GAIN = 1.15
 _HOLDS = 0.8
+_WAITED = 0.05
+"""Share of the time of parallel calls that they waited for the GIL before they began, from which it is told."""
 _AGAIN = 0.3
 """Share of calls with the inputs of an earlier one from which a cache is a cure."""
 _MOST, _SOME = 0.5, 0.1
@@ -127,6 +129,9 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
         message = f"{loop.sentence}: a faster input brings up to x{1 / (1 - share):.1f}"
     file: str = site.file
     line: int | None = site.line
+    turns = _turns(facts, slow) if slow is not None else ""
+    if turns:
+        message = f"{turns}. {message[:1].upper()}{message[1:]}"
     if slow is not None and slow.origin != "user":
         message += f". It waits for {_generator(facts, slow)}, {_runs(facts, slow)}"
         if facts.source(slow.file):
@@ -213,7 +218,8 @@ def _singles(facts: Facts, loop: Loop, slow: Node | None) -> list[int]:
 
 def _holds_gil(facts: Facts, node: Node) -> bool:
     """Whether a generator's code holds the GIL nearly all the time: calls side by side would wait for each other."""
-    found = [one for one in facts.contention.nodes if one.node.id == node.id and one.grade == "native"]
+    first = _line(facts, node)[0].id
+    found = [one for one in facts.contention.nodes if one.node.id == first and one.grade == "native"]
     return any((one.held_share or 0.0) >= _HOLDS or parallel_generators.takes_turns(facts, one) for one in found)
 
 
@@ -249,9 +255,9 @@ def _held(facts: Facts, slow: Node | None) -> tuple[str, ...]:
     for stage in facts.stages:
         one = stage.contention
         more = max((ceiling.speedup for ceiling in stage.ceilings), default=1.0) >= _GAIN
-        if slow is None or one.node.id != slow.id or more or one.grade != "native":
+        if slow is None or one.node.id != _line(facts, slow)[0].id or more or one.grade != "native":
             continue
-        if (one.held_share or 0.0) >= _HOLDS:
+        if (one.held_share or 0.0) >= _HOLDS and not _turns(facts, slow):
             return (
                 f"{facts.name(slow)} holds the GIL {percent(one.held_share or 0.0)} of its time: parallel calls wait "
                 "for each other",
@@ -259,11 +265,48 @@ def _held(facts: Facts, slow: Node | None) -> tuple[str, ...]:
     return ()
 
 
+def _turns(facts: Facts, node: Node) -> str:
+    """That a body's parallel calls wait for each other's GIL, with what was measured of it."""
+    first, name = _line(facts, node)[0].id, facts.name(node)
+    stage = next((one for one in facts.stages if one.contention.node.id == first), None)
+    own = settings(facts.meta, facts.nodes.values()).get(node.id)
+    if stage is None or own is None or own.parallel in (0, 1) or node.origin != "user":
+        return ""
+    one = stage.contention
+    calls = f"num_parallel_calls={'AUTOTUNE' if own.parallel == AUTOTUNE else own.parallel}"
+    share = one.wait_share or 0.0
+    if one.grade == "native" and (one.held_share or 0.0) >= _HOLDS:
+        return (
+            f"{calls} brings at most x{1 / (one.held_share or 1.0):.2f}: {name} holds the GIL "
+            f"{percent(one.held_share or 0.0)} of its time, so that one call at a time gets on, and its calls waited "
+            f"for it {percent(share)} of theirs"
+        )
+    real = one.program_culprits
+    if one.grade != "op-start" or share < _WAITED or not real or real[0].node != first:
+        return ""
+    return (
+        f"in spite of {calls} the calls of {name} wait for each other: for the GIL {percent(share)} of their time "
+        f"before they began, {(one.mean_wait_ns or 0.0) / 1e6:.2f} ms each (inside them was not measured). One thread "
+        "at a time can run Python"
+    )
+
+
 def _slowest(facts: Facts, loop: Loop) -> Node | None:
     """The node whose calls took most of the time that the loop waited; None where no body did."""
     nodes = [facts.nodes[one] for one in loop.nodes if facts.calls(one).count]
     found = max(nodes, key=lambda one: facts.calls(one.id).total_ns, default=None)
-    return found if found is not None and facts.calls(found.id).total_ns >= _MOST * loop.wait_ns else None
+    return found if found is not None and _took(facts, loop, found) >= _MOST * loop.wait_ns else None
+
+
+def _took(facts: Facts, loop: Loop, node: Node) -> int:
+    """How long a node's calls took in a loop: a dataset that is made again for each pass has another node each time."""
+    own = facts.calls(node.id).total_ns
+    return min(facts.calls_of(_line(facts, node)).total_ns, own * max(1, loop.passes))
+
+
+def _line(facts: Facts, node: Node) -> list[Node]:
+    """The nodes of a node's line: the first stands for all in what is said of the GIL."""
+    return next((group for group in facts.lines if any(one.id == node.id for one in group)), [node])
 
 
 def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
@@ -343,8 +386,6 @@ def _cached(facts: Facts, node: Node) -> str:
     function, tree = facts.function(node), facts.tree(node.file)
     if function is None or tree is None or code.is_random(function, tree) or code.state_writes(function):
         return ""
-    if any(reason.startswith("a new dataset") for trace in facts.traces for reason in trace.reason):
-        return ""  # a new dataset has a new cache
     known, different, results = recomputed.known(facts, node)
     again = results == different and known - different >= max(_AGAIN * known, 1) and code.clock(function) is None
     loop = recomputed.unfilled(facts, node) if again else None
