@@ -34,7 +34,7 @@ _LESS = "make an element cost less: do what is the same for all once, before, an
 _GAIN = 1.15
 _HOLDS = 0.8
 _WAITED = 0.05
-"""Share of the time of parallel calls that they waited for the GIL before they began, from which it is told."""
+"""Share of the time of parallel calls that they waited for the GIL before they began, from which it counts."""
 _AGAIN = 0.3
 """Share of calls with the inputs of an earlier one from which a cache is a cure."""
 _MOST, _SOME = 0.5, 0.1

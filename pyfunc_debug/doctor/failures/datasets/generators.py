@@ -6,11 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from pyfunc_debug.doctor.failures.datasets import (
     declared_types,
     element_structures,
     generator_calls,
     generator_counts,
+    signature_parts,
 )
 from pyfunc_debug.doctor.failures.models import class_weights
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, wrapping
@@ -19,7 +22,7 @@ from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, indent_of, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_ndarray, is_symbolic, shape_of, symbolic_parts
 
 RULE = "generator"
 _Written = ast.Tuple | ast.List
@@ -44,6 +47,8 @@ _RAGGED = re.compile(
     r"`generator` yielded an element of RaggedTensorSpec\(TensorShape\((.*?)\), tf\.(\w+), (\d+), tf\.\w+\) where an "
     r"element of TensorSpec"
 )
+_ONE_SPEC = re.compile(r"TensorSpec\(shape=.*dtype=tf\.(\w+)")
+_OTHER_DTYPE = "Yield that dtype, or declare the one that it yields."
 _KEY = re.compile(r"['\"](\w+)['\"]: ")
 _SPEC = "`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found <class 'list'>"
 _SPEC_AS_TYPE = re.compile(
@@ -315,6 +320,11 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
         f"the generator yields {short(found[2], 40)}, but its signature says {short(found[1], 50)}. Each yielded "
         "element must have that structure: a tuple for a tuple, a dict for a dict."
     )
+    one = _ONE_SPEC.match(found[1])
+    if one is not None and is_ndarray(value := signature_parts.yielded(situation)) and value.dtype != object:
+        line = yields[0].lineno if yields else call.lineno  # arrays have no parts: their values are what is refused
+        cause = f"the generator yielded {short(found[2], 40)}, which does not become a {one[1]} tensor."
+        return Explanation(RULE, file, line, cause, None, _OTHER_DTYPE)
     wanted = found[1].startswith("(") and not found[2].startswith(("(", "{"))
     if len(yields) == 1 and wanted and yields[0].value is not None:
         value = yields[0].value
@@ -703,15 +713,27 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
             RULE, file, line, said, None,
             f"Declare each: output_signature=({tf}.TensorSpec(shape, dtype), ...) with {several} of them.",
         )  # fmt: skip
-    cause = f"the generator yielded {short(value, 40)}, which does not become a {found[1]} tensor"
+    where, failed = signature_parts.failed_value(situation)
+    ragged = ragged if failed is None else signature_parts.is_uneven(failed)
+    if (told := signature_parts.ragged(situation, failed, where)) is not None:
+        return told
+    shown = short(value, 40)
+    shown = "rows" if shown.startswith("...") else shown
+    cause = f"the generator yielded {shown}{where}, which does not become a {found[1]} tensor"
     if ragged:
+        if where:
+            cause = f"what the generator yielded{where} does not become a {found[1]} tensor"
         tf = alias(situation.spots[0], "tensorflow") if situation.spots else "tf"
         return Explanation(
             RULE, file, line, f"{cause}: its rows have different lengths.", None,
             f"Yield {tf}.ragged.constant(rows, {tf}.{found[1]}), with output_signature="
             f"{tf}.RaggedTensorSpec([None, None], {tf}.{found[1]}, 1) for it; or pad the rows to one length.",
         )  # fmt: skip
-    return Explanation(RULE, file, line, f"{cause}.", None, "Yield that dtype, or declare the one that it yields.")
+    plain = failed is None or is_ndarray(failed) or isinstance(failed, (bool, int, float, str, bytes, np.generic))
+    advice = (
+        "Yield that dtype, or declare the one that it yields." if plain else "Yield an array of NumPy's or a number."
+    )
+    return Explanation(RULE, file, line, f"{cause}.", None, advice)
 
 
 def _ragged(situation: Situation, found: re.Match[str]) -> Explanation | None:
