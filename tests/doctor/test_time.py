@@ -255,6 +255,21 @@ def test_that_parallel_calls_wait_for_each_other_is_said_before_that_the_loop_wa
     assert found.message.startswith(begins)
 
 
+SHORT = """import tensorflow as tf
+data = tf.data.Dataset.range(9).map(lambda x: tf.py_function(bad, [x], tf.float32))
+for x in data:
+    pass"""
+
+
+@pytest.mark.parametrize(("wait_ns", "pasted_calls"), [(MS // 5, False), (5 * MS, True)])
+def test_parallel_calls_of_a_short_body_are_no_paste_where_the_gil_was_not_measured(tmp_path, wait_ns, pasted_calls):
+    stack = {"id": 1, "frames": json.dumps([[FILE, 2, "train", ""]])}
+    path = loop_over_data(tmp_path, 3000, wait_ns, MS // 10, source=SHORT, stack=1, rows={"stack": [stack]})
+    (found,) = Recording(path).findings(select=["input-bound"])
+    assert ("num_parallel_calls=" in found.fix and found.fix.startswith("Replace")) == pasted_calls
+    assert any("if bad lets the GIL go" in one for one in found.evidence) != pasted_calls
+
+
 TINY = """import numpy as np
 import tensorflow as tf
 table = np.arange(9.0)

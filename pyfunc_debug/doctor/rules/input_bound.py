@@ -412,6 +412,16 @@ def _prefetched(facts: Facts, loop: Loop) -> str:
 
 def _of_stage(facts: Facts, loop: Loop, stage: StageAnswer) -> Iterator[str]:
     node, cures = stage.contention.node, list(stage.cures)
+    calls = facts.calls(node.id)
+    if stage.contention.grade != "native" and calls.total_ns < _LONG_NS * calls.count:
+        yield from (one for one in cures if "threadpool" not in one)
+        best = max(stage.ceilings, key=lambda one: (round(one.speedup, 2), -one.calls), default=None)
+        if best is not None and best.speedup >= _GAIN and (stage.setting is None or stage.setting.parallel != AUTOTUNE):
+            yield (
+                f"dataset.map({stage.function}, num_parallel_calls={best.calls})  # if {facts.name(node)} lets the GIL "
+                f"go, as NumPy does on large arrays: at most x{best.speedup:.1f} over now"
+            )
+        return
     if stage.wider is not None and stage.setting is not None and loop.site is not None:
         gain = f"at most x{stage.wider.speedup:.1f} over now"
         edits = [pipelines.with_pool(facts, loop.site, stage.wider.calls, gain)]
