@@ -551,7 +551,8 @@ def fit_with_a_loss_in_python():
 @clean
 def fit_with_a_metric_in_numpy():
     def accuracy(y, p):
-        value = tf.numpy_function(lambda y, p: ((p > 0.5) == (y > 0.5)).mean().astype(np.float32), [y, p[:, 0]], tf.float32)
+        p = p[:, 0]
+        value = tf.numpy_function(lambda y, p: ((p > 0.5) == (y > 0.5)).mean().astype(np.float32), [y, p], tf.float32)
         value.set_shape([])
         return value
 

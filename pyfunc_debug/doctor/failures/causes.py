@@ -192,6 +192,7 @@ from pyfunc_debug.doctor.failures.graphs import (
     xla,
 )
 from pyfunc_debug.doctor.failures.models import (
+    added_metrics,
     argument_values,
     batch_counts,
     callback_models,
@@ -425,6 +426,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     older_api.explain,
     older_imports.explain,
     older_methods.explain,
+    added_metrics.explain,
     loaded_inside.explain,
     decorators.explain,
     missing_tout.explain,

@@ -37,6 +37,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     symbolic_parts,
     takes_tensors,
 )
+from pyfunc_debug.interception.names.private import keras_maker
 
 _PASSES_ON = "Lambda(lambda x: [tf.py_function(body, [x], []), x][1])"
 _PYTHONS = {"enumerate", "zip", "list", "tuple", "reversed", "sorted"}
@@ -118,6 +119,11 @@ def keras_input(
             return explained(situation, spot, statement, parts, edit, True, advice)
         shape = body_shape(piece, spot)
         if shape == ():
+            metric = _as_metric(spot, statement, piece)
+            if metric is not None:
+                found = explained(situation, spot, statement, parts, metric, False)
+                why = " One number for a whole batch is a metric: a function of labels and predictions."
+                return dataclasses.replace(found, cause=found.cause.partition(" Only layers")[0] + why)
             advice = "It gives one number for a whole batch, and a model's outputs have a row for each sample: call it "
             advice += "in a function for compile(metrics=[...])."
             return explained(situation, spot, statement, parts, None, advice=advice)
@@ -194,6 +200,39 @@ def keras_input(
     new = _in_lambda(spot, keras, inputs, text)
     found = explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
     return _untrained(found, spot, piece)
+
+
+def _as_metric(spot: Spot, statement: ast.stmt, call: ast.Call) -> Edit | None:
+    """The call in a function of labels and predictions, where its result is a metric that `add_metric` is given."""
+    source, inp = spot.source, argument(call, 1, "inp")
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    tout = argument(call, 2, "Tout")
+    if not isinstance(target, ast.Name) or not isinstance(inp, (ast.List, ast.Tuple)) or len(inp.elts) != 2:
+        return None
+    if isinstance(tout, (ast.List, ast.Tuple)) or not isinstance(statement, ast.Assign) or statement.value is not call:
+        return None
+    given = [lookup(one, spot) for one in inp.elts]
+    labels = [is_keras(one) and type(keras_maker(one)).__name__ == "InputLayer" for one in given]
+    uses = [
+        one for one in ast.walk(source.tree)
+        if isinstance(one, ast.Name) and one.id == target.id and isinstance(one.ctx, ast.Load)
+    ]  # fmt: skip
+    added = [isinstance(up := source.parent(one), ast.Call) and dotted(up.func).endswith(".add_metric") for one in uses]
+    if labels not in ([True, False], [False, True]) or not is_keras(given[labels.index(False)]) or not all(added):
+        return None
+    if not uses:
+        return None
+    names = ("y_true", "y_pred") if labels[0] else ("y_pred", "y_true")
+    first, last = source.span(statement)
+    start = source.lines[first - 1].encode()[: call.col_offset].decode()
+    body = source.spliced(dict(zip(inp.elts, names)), first, last)
+    tf, blanks = alias(spot, "tensorflow"), indent_of(source.lines[first - 1])
+    text = " ".join([body[0][len(start) :].strip(), *(one.strip() for one in body[1:])]).replace("( ", "(")
+    lines = (
+        f"{blanks}def {target.id}(y_true, y_pred):",
+        f"{blanks}    return {tf}.ensure_shape({text}, [])",
+    )
+    return Edit(spot.file, first, last, lines)
 
 
 def _untrained(found: Explanation, spot: Spot, value: ast.expr) -> Explanation:
