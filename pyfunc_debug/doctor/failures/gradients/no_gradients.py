@@ -237,7 +237,9 @@ def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[E
     spot = body_spot(node, situation, floats)
     instead = of_library(call, site) if site is not None else None
     if instead is not None:
-        return instead, f"Ranks move in steps, also in ops. These are smooth: values nearer than {NEAR} share a rank."
+        wide = " rankdata gives float64." if "float64)" in "".join(instead.lines) else ""
+        why = f"Ranks move in steps, also in ops. These are smooth: values nearer than {NEAR} share a rank.{wide}"
+        return instead, why
     if site is None or spot is None or function is None or value is None or node.file != site.file:
         return None, "Compute it with TensorFlow's ops in a tf.py_function, not with NumPy."
     inputs = tuple(parameters(function))

@@ -38,6 +38,8 @@ _COMPARES = {
 """What makes ops of these types."""
 _SHAPES = ("expand_dims", "reshape", "squeeze", "identity")
 _STEEP = "20.0"
+_NEAR_LINES = 4
+"""Lines to another call that the same paste mends."""
 NEAR = "0.1"
 """Values nearer than this share a rank: that makes it smooth."""
 
@@ -93,8 +95,27 @@ def of_library(call: ast.Call, spot: Spot) -> Edit | None:
     text = text if isinstance(one[0], (ast.Name, ast.Attribute, ast.Call)) else f"({text})"
     apart = f"{tf}.sigmoid(({text}[:, None] - {text}[None, :]) / {NEAR})"
     whole = f"{tf}.cast({tf}.reduce_sum({apart}, axis=1) + 0.5, {spot.source.text(declared)})"
-    placed = spot.source.replaced({call: whole})
-    return edit_of(spot.file, placed)
+    others = _declared(call, dotted(body), spot)
+    if others:
+        first, last, lines = spot.source.kept_lines({call: whole, **others})
+        return Edit(spot.file, first, last, lines)
+    return edit_of(spot.file, spot.source.replaced({call: whole}))
+
+
+def _declared(call: ast.Call, body: str, spot: Spot) -> dict[ast.expr, str]:
+    """Calls of rankdata near this one whose Tout is not float64, which is what it returns, and the same with a cast."""
+    found: dict[ast.expr, str] = {}
+    for one in ast.walk(spot.source.function(call.lineno) or spot.source.tree):
+        if not isinstance(one, ast.Call) or one is call or dotted(argument(one, 0, "func")) != body:
+            continue
+        kind = argument(one, 2, "Tout")
+        near = one.end_lineno == one.lineno and abs(one.lineno - call.lineno) <= _NEAR_LINES
+        if near and isinstance(kind, ast.Attribute) and kind.attr != "float64":
+            tf, text = dotted(one.func).rpartition(".")[0] or "tf", spot.source.text(one)
+            at = len(text) - len(text[text.rindex(kind.attr) :])
+            wide = f"{text[:at]}float64{text[at + len(kind.attr) :]}"
+            found[one] = f"{tf}.cast({wide}, {spot.source.text(kind)})"
+    return found
 
 
 def _first_rank(function: ast.AST, name: str) -> int | None:
