@@ -162,7 +162,18 @@ def whole_call(situation: Situation, keras: str) -> Edit | None:
 
 
 def _called_often(name: str, spot: Spot) -> bool:
-    return sum(dotted(one.func) == name for one in calls(spot.source.tree)) > 1
+    """Whether other calls of it get such tensors, too, as far as is known."""
+    return sum(dotted(one.func) == name and not _of_values(one, spot) for one in calls(spot.source.tree)) > 1
+
+
+def _of_values(call: ast.Call, spot: Spot) -> bool:
+    """Whether a call, beside the failing line or in no function, gets what has values: `f(tf.constant([1.0]))`."""
+    where = spot.source.function(call.lineno)
+    if where is not None and where is not spot.source.function(spot.line):
+        return False
+    known = spot.module.get if where is None else spot.value
+    values = [known(name) for part in [*call.args, *call.keywords] for name in names(part)]
+    return not any(value is None or is_keras(value) for value in values)
 
 
 def given(spot: Spot) -> list[ast.expr]:
