@@ -36,7 +36,7 @@ from pyfunc_debug.doctor.failures.reading.source import (
     short,
     tapes_before,
 )
-from pyfunc_debug.doctor.failures.reading.symbols import Described, calls
+from pyfunc_debug.doctor.failures.reading.symbols import Described, alias, calls
 from pyfunc_debug.doctor.replacement import imports
 
 RULE = "cut-gradient"
@@ -357,7 +357,23 @@ def _left(spot: Spot, cut: Cut, so: str = "No variable has a gradient.") -> Expl
             f"Keep the tensor, and compute with TensorFlow's ops what follows: `{short(text(wall), 30)}` (line "
             f"{wall.lineno}) has no gradient either."
         )
+    counts = next((one for wall in cut.walls if (one := in_steps(wall)) is not None), None)
+    if counts is not None:
+        advice = _smooth_counts(spot, counts)
     return Explanation(RULE, spot.file, line, cause, None, advice, "likely")
+
+
+def _smooth_counts(spot: Spot, call: ast.Call) -> str:
+    """What to do instead of a call on the way to a loss that counts, or gives places."""
+    said = f"`{short(spot.source.text(call), 30)}` (line {call.lineno}) moves in steps, also in ops."
+    if dotted(call.func).rpartition(".")[2] != "histogram" or not call.args:
+        return f"{said} Keep the tensor, and give the loss something smooth in its place."
+    values = call.args[0].id if isinstance(call.args[0], ast.Name) else "x"
+    tf = alias(spot, "tensorflow")
+    return (
+        f"{said} Smooth counts: the differences of "
+        f"{tf}.reduce_sum({tf}.sigmoid((edges[:, None] - {values}) / h), 1), h small."
+    )
 
 
 def _unchanged(spot: Spot, call: ast.Call, kept: str | None) -> Edit | None:
