@@ -34,3 +34,16 @@ def test_two_pasted_lambdas_on_a_line_have_parameters_of_their_own(tmp_path):
     said, _ = told("one_label_ds", tmp_path)
     assert "lambda x, y:" in said
     assert said.count("lambda x, y:") == 1 < said.count("lambda ")
+
+
+def test_one_paste_mends_both_calls_of_rankdata(tmp_path):
+    text = (Path(__file__).parent / "failing" / "ranks_together.txt").read_text()
+    (source,) = [rest for head, rest in parts(text) if head.startswith("ranks_on_two_lines")]
+    path = tmp_path / "program.py"
+    path.write_text(source.partition("\n--- ")[0] + "\n")
+    error, said, _ = run(path)
+    assert error is not None
+    path.write_text(pasted(path.read_text(), said))
+    assert "tf.cast(tf.numpy_function(stats.rankdata, [a], tf.float64), tf.float32)" in path.read_text()
+    error, _, _ = run(path)
+    assert error is None
