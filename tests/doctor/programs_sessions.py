@@ -211,3 +211,49 @@ def read_by_a_mapped_function():
         return tf.map_fn(lambda row: row / size, rows)
 
     scaled(tf.ones([2, 2]))
+
+
+# -- cut-gradient: asked of a graph, and None in silence --------------------------------------------------------------
+
+
+@triggers("cut-gradient", says="`tf.gradients(loss, [x, y])` gives None for x and y: the only way from them to loss")
+def gradients_behind_a_py_func():
+    def product(a, b):
+        return np.float32(a * b)
+
+    with tf.Graph().as_default():
+        x = tf.compat.v1.get_variable("x", [2])
+        y = tf.compat.v1.get_variable("y", [2])
+        made = tf.compat.v1.py_func(product, [x, y], tf.float32)
+        loss = tf.square(13.0 - made)
+        print(tf.gradients(loss, [x, y]))
+
+
+@triggers("cut-gradient", says="gives None for x: the only way from it to tf.reduce_sum(squashed) goes through")
+def gradients_of_an_input():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [2], name="x")
+        scaled = x * 2.0
+        squashed = tf.numpy_function(lambda v: np.tanh(v), [scaled], tf.float32)
+        assert tf.gradients(tf.reduce_sum(squashed), x) == [None]
+        session.run(squashed, {x: [1.0, 2.0]})
+
+
+@near("cut-gradient")
+def gradients_that_go_beside_a_py_func():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [2], name="x")
+        noise = tf.numpy_function(lambda v: np.sign(v), [x], tf.float32)
+        loss = tf.reduce_sum(x * noise)
+        gradient = tf.gradients(loss, x)[0]
+        session.run(gradient, {x: [1.0, 2.0]})
+
+
+@near("cut-gradient")
+def gradients_of_what_a_py_func_made():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [2], name="x")
+        read = tf.numpy_function(lambda v: v + np.float32(1), [x], tf.float32)
+        loss = tf.reduce_sum(tf.square(read))
+        gradient = tf.gradients(loss, read)[0]
+        session.run(gradient, {x: [1.0, 2.0]})

@@ -39,7 +39,7 @@ _COMPARES = {
 _SHAPES = ("expand_dims", "reshape", "squeeze", "identity")
 _STEEP = "20.0"
 _NEAR_LINES = 4
-"""Lines to another call that the same paste mends."""
+"""Lines to another call that the same paste changes."""
 NEAR = "0.1"
 """Values nearer than this share a rank: that makes it smooth."""
 
