@@ -534,6 +534,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     unknown_shape.explain,
     generators.without_shapes,
     generators.with_open_ranks,
+    none_shape.listed,
     none_shape.explain,
     lost_shapes.explain,
     kept_tensor.explain,

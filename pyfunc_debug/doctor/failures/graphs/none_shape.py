@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from pyfunc_debug.doctor.failures.graphs import comprehensions
 from pyfunc_debug.doctor.failures.ops.rewrites import created
@@ -12,6 +13,7 @@ from pyfunc_debug.doctor.failures.pastes import control_flow, wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import as_python
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments, own_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import (
@@ -28,6 +30,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
 RULE = "symbolic-value"
 _FARTHEST = 20
 """Lines from the first to the last that one paste changes."""
+_LISTED = re.compile(r"Failed to convert elements of [\[(][^\])]*\bNone\b")
 _NONE = re.compile(r"NoneType|\bNone\b")
 
 
@@ -50,6 +53,29 @@ def explain(situation: Situation) -> Explanation | None:
             if _size(read, value) is None:
                 return _explanation(situation, statement, tensor, value, _in_place(spot, node), read, spot.line)
     return _whole(situation, spot, statement, header) or _bound_before(situation, spot, statement, header)
+
+
+def listed(situation: Situation) -> Explanation | None:
+    """The explanation, if `tf.reshape(x, sizes)` is given a list of sizes that was made before and holds a None."""
+    spot, statement = situation.last, situation.statement
+    if spot is None or statement is None or situation.body or not _LISTED.search(situation.message):
+        return None
+    for call in calls(statement):
+        given = argument(call, 1, "shape") if dotted(call.func).rpartition(".")[2] == "reshape" else None
+        sizes: Any = lookup(given, spot) if isinstance(given, (ast.Name, ast.Attribute)) else None
+        if given is None or type(sizes) not in (list, tuple) or not {type(one) for one in sizes} <= {int, type(None)}:
+            continue
+        name, count = spot.source.text(given), list(sizes).count(None)
+        cause = f"{name} is {short(str(sizes), 40)} at trace: a None is a size that is known only when the graph runs."
+        if count == 1 and -1 not in sizes:
+            cause += " A reshape computes the size in whose place -1 stands."
+            edit = edit_of(spot.file, spot.source.replaced({given: f"[-1 if n is None else n for n in {name}]"}))
+            return Explanation(RULE, spot.file, spot.line, cause, edit)
+        if count:
+            tf = alias(spot, "tensorflow")
+            advice = f"Take sizes of {tf}.shape(x), a tensor that has them then, and leave one to -1."
+            return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+    return None
 
 
 def _whole(situation: Situation, spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Explanation | None:
