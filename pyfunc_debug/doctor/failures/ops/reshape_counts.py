@@ -4,23 +4,69 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading import evaluation, symbols
 from pyfunc_debug.doctor.failures.reading.nodes import argument
-from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, Shape, each, shape_at
+from pyfunc_debug.doctor.failures.reading.refused_ops import RULE, Refused, Shape, each, shape_at
 from pyfunc_debug.doctor.failures.reading.shapes import CHANNELS, refused_reshape, square_side
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import root_is, shape_of, sizes_of
 
+_FARTHEST = 12
+"""Lines from the first to the last that one paste changes."""
+_ROWS = re.compile(r"Incompatible shapes: \[(\d+)[\d,]*\] vs\. \[(\d+)[\d,]*\]")
+
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if one change of the sizes that are written makes them hold what there is."""
     found = refused_reshape(situation.message)
-    return None if found is None else each(situation, _told, *found)
+    if found is None:
+        rows = _ROWS.search(situation.message)
+        return None if rows is None else each(situation, _smaller_batch, int(rows[1]), int(rows[2]))
+    return each(situation, _told, *found)
+
+
+def _smaller_batch(place: Refused, one: int, other: int) -> Explanation | None:
+    """Rows that a function counts by a number, `tf.reshape(y_pred, [32, 4])`, where a batch has fewer."""
+    rows, source = max(one, other), place.spot.source
+    if place.spot.by != "tf.function" or one == other:
+        return None
+    own = place.spot.function  # none of the op of a gradient, whose line is that of fit
+    every = (
+        [own]
+        if isinstance(own, ast.FunctionDef)
+        else [part for part in ast.walk(source.tree) if isinstance(part, ast.FunctionDef)]
+    )
+    found = [(function, firsts) for function in every if (firsts := _counted_rows(place, function, rows))]
+    if len(found) != 1:
+        return None
+    function, firsts = found[0]
+    cause = (
+        f"a batch has {min(one, other)} rows here, and {function.name} reshapes to {rows}: the last batch of a dataset "
+        "is often smaller. -1 stands for as many rows as there are."
+    )
+    first, last, lines = source.kept_lines(dict.fromkeys(firsts, "-1"))
+    if last - first > _FARTHEST:
+        return Explanation(RULE, place.spot.file, first, cause, None, "Write -1 there, too.", "likely")
+    return Explanation(RULE, place.spot.file, first, cause, Edit(place.spot.file, first, last, lines), "", "likely")
+
+
+def _counted_rows(place: Refused, function: ast.FunctionDef, rows: int) -> list[ast.expr]:
+    """The first sizes of a function's reshapes that are a number of rows."""
+    shapes = [
+        argument(one, 1, "shape") for one in symbols.calls(function)
+        if dotted(one.func).rpartition(".")[2] == "reshape"
+    ]  # fmt: skip
+    return [
+        shape.elts[0] for shape in shapes
+        if isinstance(shape, (ast.Tuple, ast.List)) and len(shape.elts) > 1 and "-1" not in place.text(shape)
+        and evaluation.computed(shape.elts[0], place.spot) == rows
+    ]  # fmt: skip
 
 
 def plainly(situation: Situation) -> Explanation | None:
@@ -31,12 +77,14 @@ def plainly(situation: Situation) -> Explanation | None:
 
 def _counted(place: Refused, have: int, wanted: int) -> Explanation | None:
     calls = _reshapes(place)
-    given = (
-        [argument(calls[0], 0, "tensor") or argument(calls[0], 0, "x"), argument(calls[0], 1, "shape")] if calls else []
-    )
-    if len(calls) != 1 or given[0] is None or given[1] is None or "-1" in place.text(given[1]):
+    tensor = argument(calls[0], 0, "tensor") or argument(calls[0], 0, "x") if len(calls) == 1 else None
+    shape = argument(calls[0], 1, "shape") if tensor is not None else None
+    if tensor is None or not isinstance(shape, (ast.Tuple, ast.List)):
         return None
-    name, sizes = short(place.text(given[0]), 30), short(place.text(given[1]), 30)
+    written = [evaluation.computed(one, place.spot) for one in shape.elts]
+    if not all(type(one) is int and one > 0 for one in written) or not any(have * one % wanted == 0 for one in written):
+        return None
+    name, sizes = short(place.text(tensor), 30), short(place.text(shape), 30)
     cause = f"{name} has {have:,} numbers in this run, and {sizes} holds {wanted:,}."
     return place.told(cause, {}, "Write -1 in the place of the size that varies: it is computed from the others.")
 
