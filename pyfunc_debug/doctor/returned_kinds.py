@@ -19,6 +19,9 @@ NUMBERS = {
     "complex64", "complex128",
 }  # fmt: skip
 """Dtypes that NumPy knows by the same name."""
+_WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16")
+_TAKES = {"int": _WHOLE, "float": ("float32", "float64"), "bool": ("bool",)}
+"""The dtypes that Python's own numbers become without loss: what is declared stays."""
 _PYTHON = {"float": "float32", "int": "int64", "bool": "bool", "str": "string", "bytes": "string"}
 
 
@@ -91,6 +94,9 @@ def fitting_tout(kind: Kind) -> list[str]:
     for position in range(kind.count or 1):
         own = kind.dtypes[position] if position < len(kind.dtypes) else None
         word = inside[position] if position < len(inside) else kind.shown.rpartition(" ")[2]
+        if own is None and position < len(declared) and declared[position] in _TAKES.get(word, ()):
+            own = declared[position]
+        own = own or (word.removesuffix(" tensor") if word.endswith(" tensor") else None)
         found.append(f"tf.{own or _PYTHON.get(word) or declared[min(position, len(declared) - 1)]}")
     return found
 

@@ -198,4 +198,6 @@ def shown(value: Any) -> str:
         inside = kinds[0] if same and kinds else ", ".join(kinds)
         more = ", ..." if len(value) > _ITEMS and not same else ""
         return f"{type(value).__name__} of {len(value)}{':' if not same and kinds else ''} {inside}{more}".rstrip()
+    if type(value).__name__ == "EagerTensor":
+        return f"{value.dtype.name} tensor"
     return "None" if value is None else type(value).__name__

@@ -623,3 +623,13 @@ def a_mode_behind_a_list_in_the_inputs_of_a_body():
     ds = ds.map(lambda line: tf.numpy_function(get_batch, inp=[line, [4, 4], "train"], Tout=tf.float32))
     for _ in ds:
         pass
+
+
+@triggers("output-contract", says="float32 array, int, string tensor", pastes=True)
+def a_path_that_is_returned_beside_what_is_declared():
+    def load(path, size):
+        return np.ones((int(size), 4), np.float32), 3, path
+
+    data = tf.data.Dataset.from_tensor_slices((["a", "b"], [2, 3]))
+    for _ in data.map(lambda path, size: tf.py_function(load, [path, size], [tf.float32, tf.int32])):
+        pass
