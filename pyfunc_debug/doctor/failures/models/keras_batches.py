@@ -198,9 +198,14 @@ def _part(value: ast.expr, maker: _Maker) -> str | None:
 def _is_list(value: ast.expr) -> bool:
     """Whether an expression makes a list of Python's: `[f(x) for x in xs]`, `[1] * n`, `[1] * n + [0] * n`."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Mult)):
-        return any(isinstance(one, ast.List) or _is_list(one) for one in (value.left, value.right))
+        return any(_is_of_numbers(one) or _is_list(one) for one in (value.left, value.right))
     called = ast.unparse(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
     return isinstance(value, ast.ListComp) or called in ("tolist", "list", "sorted")
+
+
+def _is_of_numbers(value: ast.expr) -> bool:
+    """`[1]` and `[0, 1]`: a list of arrays, repeated, is several inputs."""
+    return isinstance(value, ast.List) and all(isinstance(one, (ast.Constant, ast.UnaryOp)) for one in value.elts)
 
 
 def _last(value: ast.expr, maker: _Maker) -> ast.expr:

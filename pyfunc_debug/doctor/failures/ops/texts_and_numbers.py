@@ -39,7 +39,7 @@ def explain(situation: Situation) -> Explanation | None:
     if (said := _JOINED_EAGER.search(message)) is not None:
         return each(situation, _joined, {int(said[1]): ""})
     if (said := _ADDED.search(message)) is not None:
-        return each(situation, _added, said[1] or said[2])
+        return each(situation, _added, KERNELS.get(said[1] or said[2], said[1] or said[2]))
     if (said := _KEYS.search(message)) is not None:
         return each(situation, _looked_up, said[1], said[2])
     return None
