@@ -39,10 +39,23 @@ def check(facts: Facts, rule: str) -> Iterator[Finding]:
         tree = facts.tree(file)
         made = {pastes.last_name(one.func) for one in pastes.walk(tree, ast.Call)}
         for holder in pastes.walk(tree, ast.ClassDef):
-            if holder.name not in made or [pastes.last_name(one) for one in holder.bases] != ["Callback"]:
+            if holder.name not in made or not _is_of_keras(holder, tree):
                 continue
             yield from _stops_itself(facts, rule, file, holder, tree)
             yield from _misnamed(facts, rule, file, holder, tree)
+
+
+def _is_of_keras(holder: ast.ClassDef, tree: ast.AST | None) -> bool:
+    """Whether a class is a callback of Keras', and not of another library with hooks of other names."""
+    bases = [ast.unparse(one) for one in holder.bases]
+    if len(bases) != 1 or bases[0].rpartition(".")[2] != "Callback":
+        return False
+    imported = [
+        one.module or ""
+        for one in pastes.walk(tree, ast.ImportFrom)
+        if any(part.name == "Callback" for part in one.names)
+    ]
+    return "keras" in bases[0] or bases[0].startswith("callbacks.") or any("keras" in one for one in imported)
 
 
 def _stops_itself(facts: Facts, rule: str, file: str, holder: ast.ClassDef, tree: ast.AST | None) -> Iterator[Finding]:
