@@ -237,6 +237,7 @@ class Notice(str, Enum):
     COMPILED_LOSS = "compiled-loss"
     LABEL_WEIGHTS = "label-weights"
     MISSED_WEIGHTS = "missed-weights"
+    KERAS_WORKERS = "keras-workers"
     HANG = "hang"
     FORKED = "forked"
     HANG_TROUBLE = "hang-trouble"

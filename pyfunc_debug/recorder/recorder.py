@@ -404,6 +404,8 @@ class Recorder:
             self._eager_node(node)
         elif not self._comes_early(node):
             self._tell("node", node)
+            if node.body.elements in ("threads", "processes"):  # its calls wait for them, and run no body
+                self.notice(Notice.KERAS_WORKERS, node.token, None, processes=node.body.elements == "processes")
 
     def _tell(self, what: str, node: NodeFacts) -> int:
         """Takes a node in, and after it the gradients that came before it; returns its policy."""

@@ -13,6 +13,7 @@ from pyfunc_debug.doctor import batched_maps, code, indexed_generators, pastes, 
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.refilled_buffers import refilled
 from pyfunc_debug.doctor.rules import needless_python, parallel_generators, recomputed, single_elements
+from pyfunc_debug.events import Notice
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Frame, Node
 
@@ -37,6 +38,8 @@ _WAITED = 0.05
 """Share of the time of parallel calls that they waited for the GIL before they began, from which it counts."""
 _AGAIN = 0.3
 """Share of calls with the inputs of an earlier one from which a cache is a cure."""
+_WORKER = "(worker)"
+"""The end of the names of a pool's threads, as Python makes them."""
 _MOST, _SOME = 0.5, 0.1
 """Shares of the time that a loop waited: what the slowest body took at least, and bodies for which cures are named."""
 
@@ -109,6 +112,9 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     site = loop.site
     assert site is not None
     slow = _slowest(facts, loop)
+    processes = None if slow is None else workers(facts, slow)
+    if slow is not None and processes is not None:
+        return _of_workers(facts, loop, share, slow, processes)
     buffers = refilled(facts, loop, slow)
     first = [] if buffers is None else [buffers[1]]
     cures = sorted(dict.fromkeys([*first, *_cures(facts, loop, slow)]), key=_order) or [
@@ -157,6 +163,51 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
             *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2],
         ),
     )  # fmt: skip
+
+
+def workers(facts: Facts, node: Node) -> bool | None:
+    """Whether processes of Keras' own make a node's elements, or threads (False); None where its calls do."""
+    found = [noticed for number, _, noticed in facts.notices[Notice.KERAS_WORKERS] if number == node.id]
+    return bool(found[0]["processes"]) if found else None
+
+
+def _of_workers(facts: Facts, loop: Loop, share: float, node: Node, processes: bool) -> Finding:
+    """A PyDataset that Keras' workers read: calls of its node wait for them, and what these do was not recorded."""
+    assert loop.site is not None
+    calls, where = facts.calls(node.id), facts.source_line(loop.site.file, loop.site.line)
+    message = (
+        f"the {loop.steps:,} steps of the loop at {where} waited at most {percent(share)} of their time for batches, "
+        f"which {'processes' if processes else 'threads'} of Keras' make (workers= of the PyDataset) by "
+        f"{node.body}: a faster input brings at most x{1 / max(1 - share, 0.01):.1f}"
+    )
+    each = calls.total_ns / calls.count / 1e6
+    evidence = [f"{calls.count:,} batches were taken from them, each after {each:.2f} ms on average"]
+    cheaper = f"make a batch cost less in {node.body}: NumPy on whole arrays in place of Python loops"
+    waited = 0.0 if processes else _waiting(facts, node)
+    if waited >= 1:
+        evidence.append(
+            f"threads of pools, as these are, waited for the GIL, {waited:.1f} of them at a time: one thread at a time "
+            "can run Python"
+        )
+        fix = (
+            "use_multiprocessing=True for the PyDataset, whose processes do not share a GIL, if its __getitem__ uses "
+            f"no TensorFlow; or {cheaper}"
+        )
+    else:
+        cores = f" ({facts.meta['cores']} here)" if facts.meta.get("cores") else ""
+        fix = f"{cheaper}; more workers than cores{cores} help only where it waits, as for files"
+    return Finding(
+        "input-bound", "warning", None, (), message, fix, node.file, node.line, confidence="likely",
+        evidence=tuple(evidence),
+    )  # fmt: skip
+
+
+def _waiting(facts: Facts, node: Node) -> float:
+    """How many threads of pools waited for the GIL on average from a node's first call to its last; 0 if unknown."""
+    first, last = facts.reader.rows("SELECT min(start_ns), max(end_ns) FROM call WHERE node = ?", (node.id,))[0]
+    known = (facts.meta.get("gil") or {}).get("waited_outside_ns") or {}
+    waited = sum(ns for name, ns in known.items() if name.endswith(_WORKER))
+    return waited / (last - first) if first is not None and last is not None and last > first else 0.0
 
 
 def tiny(facts: Facts, loop: Loop) -> list[Node]:
