@@ -18,10 +18,9 @@ class Batches(keras.utils.PyDataset):
         return 24
 
     def __getitem__(self, index):
-        end = time.monotonic() + 0.02
-        while {loops} and time.monotonic() < end:
-            pass
-        time.sleep(0 if {loops} else 0.08)
+        time.sleep(0.08 if not {rounds} else 0)
+        for number in range({rounds}):
+            number * number
         return np.ones((4, 3), np.float32), np.ones((4, 1), np.float32)
 
 model = keras.Sequential([keras.layers.Dense(1)])
@@ -30,9 +29,9 @@ model.fit({batches}, epochs=2, verbose=0)
 """
 
 
-def found(tmp_path, monkeypatch, batches, loops=False):
+def found(tmp_path, monkeypatch, batches, rounds=0):
     monkeypatch.setattr(Facts, "least_ns", lambda self, idle_ns: idle_ns)  # beside other tests, too
-    text = PROGRAM.format(batches=batches, loops=loops)
+    text = PROGRAM.format(batches=batches, rounds=rounds)
     path = tmp_path / "program.py"
     path.write_text(text, encoding="utf-8")
     with pfd.record(tmp_path / "program.pfrec") as recording:
@@ -62,7 +61,7 @@ def test_batches_of_workers_are_not_said_to_come_one_at_a_time(tmp_path, monkeyp
 
 @pytest.mark.slow
 def test_workers_that_wait_for_the_gil_are_told_of_processes(tmp_path, monkeypatch):
-    ((finding,), _) = found(tmp_path, monkeypatch, "Batches(workers=4)", True)
+    ((finding,), _) = found(tmp_path, monkeypatch, "Batches(workers=4)", 2_000_000)
     if any("waited for the GIL" in one for one in finding.evidence):  # it was measured
         assert finding.fix.startswith("use_multiprocessing=True for the PyDataset")
 
