@@ -358,6 +358,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     histories.explain,
     validation_data.explain,
     layers_by_name.explain,
+    class_folders.flows,
     unready_models.explain,
     reserved_names.explain,
     metric_labels.explain,

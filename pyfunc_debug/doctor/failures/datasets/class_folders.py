@@ -14,8 +14,8 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
-from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import calls
+from pyfunc_debug.doctor.failures.reading.source import dotted, names
+from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras_class, method_calls
 
 RULE = "structure"
 _READERS = frozenset({"image_dataset_from_directory", "text_dataset_from_directory", "audio_dataset_from_directory"})
@@ -27,6 +27,9 @@ _SHARE = re.compile(r"^`validation_split` must be between 0 and 1, received: ([\
 _NAMES = re.compile(r"^The `class_names` passed did not match the names of the subdirectories")
 _SIZE = re.compile(r"^Invalid `image_size` value\. Expected a tuple of 2 integers")
 _MODE = re.compile(r"`label_mode` argument must be one of .* Received: label_mode=sparse")
+_NO_BATCH = re.compile(r"^The PyDataset has length 0|but the Sequence has length 0$")
+_IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".tif", ".tiff")
+"""What Keras' flow_from_directory reads (keras/src/legacy/preprocessing/image.py)."""
 _MOST, _SHOWN, _NEAR = 20_000, 4, 0.6
 
 
@@ -58,6 +61,64 @@ def explain(situation: Situation) -> Explanation | None:
         cause = 'Class numbers, which a sparse loss takes, are label_mode="int" here.'
         return _told(spot, node, cause, '"int"')
     return None
+
+
+def flows(situation: Situation) -> Explanation | None:
+    """The explanation, if `flow_from_directory` found no image: Keras prints so, and fails where batches are asked."""
+    if situation.body or not _NO_BATCH.search(situation.message):
+        return None
+    for spot in reversed(situation.spots):
+        statement = spot.statement
+        for name in dict.fromkeys(names(statement)) if statement is not None else ():
+            kind = type(spot.value(name))
+            if kind.__name__ != "DirectoryIterator" or not is_keras_class(kind):
+                continue
+            held = vars(spot.value(name))
+            if held.get("samples") != 0:
+                continue
+            made = [
+                one.value for one in ast.walk(spot.source.tree)
+                if isinstance(one, ast.Assign) and name in map(dotted, one.targets) and isinstance(one.value, ast.Call)
+                and getattr(one.value.func, "attr", "") == "flow_from_directory"
+            ]  # fmt: skip
+            predicts = statement is not None and bool(method_calls(statement, "predict"))
+            if len(made) == 1 and isinstance(made[0], ast.Call):
+                return _flow(spot, made[0], held, predicts)
+    return None
+
+
+def _flow(spot: Spot, call: ast.Call, held: dict[str, Any], predicts: bool) -> Explanation | None:
+    """What the folder of a flow without an image has."""
+    folder, node = held.get("directory"), argument(call, 0, "directory")
+    asked = any(one.arg in ("classes", "subset", None) for one in call.keywords)
+    if not isinstance(folder, (str, PurePath)) or not os.path.isdir(folder) or node is None or asked:
+        return None
+    path, source = os.path.abspath(folder), spot.source
+    name, inside = os.path.basename(path), _folders(path)
+    with os.scandir(path) as entries:
+        here = sum(one.is_file() and one.name.lower().endswith(_IMAGES) for one in entries)
+    places = f"{len(inside)} folder{'s' * (len(inside) != 1)}" if inside else "no folder"
+    if not here:
+        ends = _ends_below(path)
+        kinds = ", ".join(f"{number} {end or 'without an end'}" for end, number in ends.most_common(_SHOWN))
+        cause = f"{name} has {places}, and {f'files that are not read: {kinds}' if kinds else 'no file'}."
+        advice = f"flow_from_directory reads {', '.join(_IMAGES)} in folders, one for each class."
+        return Explanation(RULE, spot.file, call.lineno, cause, None, advice)
+    cause = (
+        f"{name} has {here} image{'s' * (here != 1)} itself, and {f'{places} without' if inside else 'no folder'}: "
+        "flow_from_directory reads what is in the folders of its directory, one for each class."
+    )
+    if held.get("class_mode") is not None and not predicts:
+        advice = "Put the images of each class into a folder of its own there; flow_from_dataframe reads a table."
+        return Explanation(RULE, spot.file, call.lineno, cause, None, advice)
+    parent = f"{source.atom(node)}.parent" if isinstance(folder, PurePath) else f'{source.atom(node)} + "/.."'
+    if isinstance(node, ast.Constant) and folder == node.value:
+        parent = f'"{os.path.dirname(os.path.normpath(folder)) or "."}"'.replace("\\", "/")
+    elif isinstance(folder, PurePath) and folder.name != name:
+        return None
+    lines = source.ended(call, f"classes={_quoted([name])}", pieces={node: parent})
+    edit = Edit(spot.file, call.lineno, call.end_lineno or call.lineno, lines)
+    return Explanation(RULE, spot.file, call.lineno, f"{cause} {name} can be that one folder.", edit)
 
 
 def _told(spot: Spot, node: ast.expr, cause: str, new: str) -> Explanation:
