@@ -356,6 +356,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     identifiers.explain,
     argument_values.explain,
     histories.explain,
+    histories.empty,
     validation_data.explain,
     layers_by_name.explain,
     class_folders.flows,

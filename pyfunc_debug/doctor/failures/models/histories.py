@@ -1,4 +1,4 @@
-"""What `fit` gives, a History, taken for the model or for the dict of numbers that it holds."""
+"""What `fit` gives, a History: taken for the model or for its dict of numbers, or that dict without a number."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
-from pyfunc_debug.doctor.failures.reading.symbols import lookup, of_keras
+from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_keras, shape_of_data, sizes_of
 
 RULE = "structure"
 _SAID = re.compile(r"'History' object (?:has no attribute '(\w+)'|is not (?:subscriptable|callable|iterable))")
@@ -47,3 +48,29 @@ def explain(situation: Situation) -> Explanation | None:
             edit = own if model == name else other
             return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Use {model}.")
     return None
+
+
+def empty(situation: Situation) -> Explanation | None:
+    """The explanation, if the dict of a History has no number since `fit` was given no row."""
+    spot, statement = situation.last, situation.statement
+    if situation.kind != "KeyError" or situation.body or spot is None or statement is None:
+        return None
+    read = [
+        one for one in ast.walk(statement)
+        if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Attribute) and one.value.attr == "history"
+    ]  # fmt: skip
+    fitted = [
+        one for one in calls(spot.source.tree) if isinstance(one.func, ast.Attribute) and one.func.attr == "fit"
+    ]  # fmt: skip
+    if len(read) != 1 or len(fitted) != 1 or (data := argument(fitted[0], 0, "x")) is None:
+        return None
+    held = lookup(read[0].value.value, spot) if isinstance(read[0].value, ast.Attribute) else None
+    if held is not None and not (of_keras(type(held), "History") and vars(held).get("history") == {}):
+        return None
+    shape = shape_of_data(lookup(data, spot))
+    if not shape or shape[0] != 0:
+        return None
+    name = short(spot.source.text(data), 40)
+    cause = f"{name} has the shape {sizes_of(shape)}, no row: fit trains nothing then, and its history has no number."
+    advice = f"Look at the lines that make {name}: a slice or a filter may leave no row."
+    return Explanation(RULE, spot.file, fitted[0].lineno, cause, None, advice, "likely")
