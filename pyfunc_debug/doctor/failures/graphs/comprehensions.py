@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments, own_nodes
-from pyfunc_debug.doctor.failures.reading.evaluation import apart, evaluated, given_names, made_array
+from pyfunc_debug.doctor.failures.reading.evaluation import apart, evaluated, given_names
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import (
@@ -103,21 +104,33 @@ def _length(node: ast.expr, spot: Spot) -> int | None:
     if isinstance(value, (list, tuple)):
         return len(value)
     parts = symbolic_parts(node, spot)
-    if not all((shape := shape_of(one)) is not None and None not in shape for one in parts.values()):
-        return None
-    made = {name: made_array(one) for name, one in parts.items()}
     tree, marks = _named(node, parts), _marks(parts)
     given = given_names(tree, spot, dict.fromkeys(marks))
-    if given is None or any(one is None for one in made.values()):
+    if given is None:
         return None
 
-    def length() -> int:
+    def length() -> int | None:
         import tensorflow as tf
 
-        values = {mark: tf.constant(made[name]) for mark, name in zip(marks, parts)}
-        return len(evaluated(tree, {**given, **values}))
+        with tf.Graph().as_default():  # of what the trace knows too: shapes, and values that are the same in each run
+            values = {mark: _stand_in(parts[name]) for mark, name in zip(marks, parts)}
+            found = evaluated(tree, {**given, **values})
+        if isinstance(found, (list, tuple)):
+            return len(found)
+        shape = shape_of(found)
+        return shape[0] if shape else None
 
     return apart(length)
+
+
+def _stand_in(tensor: Any) -> Any:
+    """A tensor of another graph with the dtype and the shape of one, and its value where the trace knows that."""
+    import tensorflow as tf
+
+    known = tf.get_static_value(tensor) if not isinstance(tensor, Described) else tensor.known
+    if known is not None:
+        return tf.constant(known, dtype_of(tensor))
+    return tf.compat.v1.placeholder(dtype_of(tensor), shape_of(tensor))
 
 
 def _marks(parts: dict[str, object]) -> list[str]:
