@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.nodes import argument, local_function, return_value
 from pyfunc_debug.doctor.failures.reading.refused_ops import shape_at
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters
+from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     calls,
@@ -25,6 +25,10 @@ RULE = "structure"
 _STRUCTURE = "don't have the same nested structure"
 _APPENDED = re.compile(r"More specifically:.*?str=\[<tf\.Tensor[^>]*?dtype=(\w+)", re.DOTALL)
 _GROWS = re.compile(r"enters the loop with shape \(([\d, ]*)\), but has shape \(([^)]*)\) after one iteration")
+_OF_ARRAY = re.compile(
+    r"(?:Input tensor `|shape invariant specified for )\S*Tensor(?:Array|List)\S*?`? "
+    r"(?:enters the loop with shape|is not compatible with the initial shape)"
+)
 _FARTHEST = 25
 """Lines from the first to the last that one paste changes."""
 
@@ -33,8 +37,8 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if what a loop carries has another form after a round."""
     spot = situation.last
     statement = situation.statement if not situation.body else None
-    grows = _GROWS.search(situation.message)
-    if spot is None or statement is None or not (grows or _STRUCTURE in situation.message):
+    grows, of_array = _GROWS.search(situation.message), _OF_ARRAY.search(situation.message)
+    if spot is None or statement is None or not (grows or of_array or _STRUCTURE in situation.message):
         return None
     found = [
         one
@@ -46,6 +50,8 @@ def explain(situation: Situation) -> Explanation | None:
         variables = _assigned(variables, spot)
     if not isinstance(variables, (ast.List, ast.Tuple)):
         return None
+    if of_array is not None:
+        return _handles(spot, found[0], variables.elts)
     if grows is not None:
         return _invariants(spot, found[0], variables.elts, grows)
     return _list(situation, spot, statement, found[0], variables.elts) or _fewer(spot, found[0], variables.elts)
@@ -82,6 +88,43 @@ def _invariants(spot: Spot, call: ast.Call, variables: list[ast.expr], grows: re
     return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else advice)
 
 
+def _handles(spot: Spot, call: ast.Call, variables: list[ast.expr]) -> Explanation | None:
+    """`shape_invariants` with the shape of what a TensorArray holds: the loop carries its handle, or its flow."""
+    given = argument(call, 3, "shape_invariants")
+    given = _assigned(given, spot) if isinstance(given, ast.Name) else given
+    if not isinstance(given, (ast.List, ast.Tuple)) or len(given.elts) != len(variables):
+        return None
+    arrays = [
+        (one, shape) for one, shape in zip(variables, given.elts) if _is_array(one, spot) and not _fits_handle(shape)
+    ]  # fmt: skip
+    if not arrays:
+        return None
+    text, tf = spot.source.text, alias(spot, "tensorflow")
+    (first, shape), new = arrays[0], {one: f"{tf}.TensorShape([])" for _, one in arrays}
+    name = f"{first.id}, a TensorArray" if isinstance(first, ast.Name) else "a TensorArray"
+    cause = (
+        f"shape_invariants has {short(text(shape), 40)} for {name}. A loop carries one value of shape [] for a "
+        "TensorArray: neither its size nor the shape of its elements belongs there."
+    )
+    edit = edit_of(spot.file, spot.source.replaced(new))
+    return Explanation(RULE, spot.file, shape.lineno, cause, edit, "" if edit else f"Give {tf}.TensorShape([]) for it.")
+
+
+def _is_array(node: ast.expr, spot: Spot) -> bool:
+    """Whether a loop variable is a TensorArray before the first round."""
+    if isinstance(node, ast.Call):
+        return dotted(node.func).endswith(".TensorArray")
+    return type(lookup(node, spot)).__name__ == "TensorArray"
+
+
+def _fits_handle(shape: ast.expr) -> bool:
+    """`tf.TensorShape([])`, and that of any rank."""
+    size = shape.args[0] if isinstance(shape, ast.Call) and len(shape.args) == 1 else None
+    return (isinstance(size, ast.Constant) and size.value is None) or (
+        isinstance(size, (ast.List, ast.Tuple)) and not size.elts
+    )
+
+
 def _shape(node: ast.expr, spot: Spot) -> tuple[int | None, ...] | None:
     """The shape of a loop variable before the first round."""
     if isinstance(node, ast.Constant):
@@ -92,6 +135,8 @@ def _shape(node: ast.expr, spot: Spot) -> tuple[int | None, ...] | None:
         return ()
     if isinstance(value, (list, tuple)):
         return None
+    if _is_array(node, spot):
+        return ()
     if isinstance(node, ast.Call):
         return shape_at(node, spot)
     return shape_of_data(value) if value is not None and not hasattr(value, "op") else shape_of(value)
