@@ -35,6 +35,8 @@ _KEY = re.compile(
 )
 _UNFED = re.compile(r"You must feed a value for placeholder tensor '([^']+)'")
 _FETCH = re.compile(r"^(?:Argument `fetch`|Fetch argument) .*has invalid type", re.DOTALL)
+_SUMMARIES = ("scalar", "histogram", "image", "audio", "text", "tensor_summary", "merge")
+_LOSS = re.compile(r"(?:^|_)(?:loss|cost)(?:_|$)", re.IGNORECASE)
 _FARTHEST = 25
 """Lines that one paste changes."""
 _Pair = tuple[ast.expr, ast.expr]
@@ -57,7 +59,7 @@ def explain(situation: Situation) -> Explanation | None:
     if _KEY.search(message):
         return _of_key(spot, run, pairs)
     if _FETCH.search(message):
-        return none_values.explain(situation) or _of_fetch(spot, run, statement)
+        return _of_summaries(spot, run) or none_values.explain(situation) or _of_fetch(spot, run, statement)
     found = _UNFED.search(message)
     return _unfed(spot, run, pairs, found[1]) if found is not None else None
 
@@ -314,6 +316,64 @@ def _of_fetch(spot: Spot, run: ast.Call, statement: ast.stmt) -> Explanation | N
         "of its own for the value keeps both."
     )
     return _told(spot, cause, _renamed(spot, statement, [name], ()), f"Call the value {name}_value.")
+
+
+def _of_summaries(spot: Spot, run: ast.Call) -> Explanation | None:
+    """`merged = tf.summary.merge_all()` of a graph without summaries."""
+    wanted, source = argument(run, 0, "fetches"), spot.source
+    for node in ast.walk(wanted) if wanted is not None else ():
+        name = dotted(node)
+        if not name or not isinstance(node, (ast.Name, ast.Attribute)) or lookup(node, spot) is not None:
+            continue
+        made = [
+            one for one in ast.walk(source.tree)
+            if isinstance(one, ast.Assign) and [dotted(part) for part in one.targets] == [name]
+        ]  # fmt: skip
+        call = made[0].value if len(made) == 1 else None
+        if isinstance(call, ast.Call) and dotted(call.func).endswith("summary.merge_all"):
+            return _unmade(spot, made[0], call, name, session_of(run, spot).graph)
+    return None
+
+
+def _unmade(spot: Spot, made: ast.Assign, call: ast.Call, name: str, graph: Any) -> Explanation:
+    """What is said of merge_all, and the summary of a loss above it."""
+    package, source = dotted(call.func).rpartition(".")[0], spot.source
+    cause = f"{name} is None: {package}.merge_all gives None where it finds no summary in the graph"
+    written = [
+        one for one in calls(source.tree)
+        if dotted(one.func).rpartition(".")[0].endswith("summary") and dotted(one.func).rpartition(".")[2] in _SUMMARIES
+    ]  # fmt: skip
+    later = [one.lineno for one in written if one.lineno > made.lineno]
+    if call.args or call.keywords or written or graph.get_collection("summaries"):
+        where = f" Line {later[0]} makes one, below it." if later and len(later) == len(written) else ""
+        advice = f"Make them above it, by {package}.scalar and the like, in the same graph and collection."
+        return Explanation(RULE, spot.file, made.lineno, f"{cause} when it runs.{where}", None, advice)
+    loss = _loss_above(spot, made, graph)
+    edit = None
+    if loss:
+        line = f'{" " * made.col_offset}{package}.scalar("{loss.rpartition(".")[2]}", {loss})'
+        edit = Edit(spot.file, made.lineno, made.lineno - 1, (line,))
+    advice = f'Make one above it: {package}.scalar("name", tensor), of a number to follow.'
+    return Explanation(RULE, spot.file, made.lineno, f"{cause}, and this one has none.", edit, "" if edit else advice)
+
+
+def _loss_above(spot: Spot, made: ast.Assign, graph: Any) -> str:
+    """The name of the one number of the graph, set above a line of the same function, that is called a loss."""
+    scope = next(
+        (one for one in spot.source.around(made) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))),
+        spot.source.tree,
+    )
+    found = []
+    for one in own_nodes(scope):
+        target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
+        name = dotted(target)
+        if target is None or one.lineno >= made.lineno or not _LOSS.search(name.rpartition(".")[2]):  # type: ignore[attr-defined]
+            continue
+        held = lookup(target, spot)
+        local = scope is not spot.source.tree and scope is not spot.function and not name.startswith("self.")
+        if not local and is_symbolic(held) and held.graph is graph and shape_of(held) == () and held.dtype.is_floating:
+            found.append(name)
+    return found[0] if len(set(found)) == 1 else ""
 
 
 def _is_number(value: Any) -> bool:
