@@ -45,6 +45,12 @@ def check(facts: Facts, rule: str) -> Iterator[Finding]:
             yield from _misnamed(facts, rule, file, holder, tree)
 
 
+def _asks(tree: ast.AST | None) -> bool:
+    """Whether a file asks somebody's `stop_training`, also by its name as a text."""
+    asked = any(isinstance(one.ctx, ast.Load) for one in pastes.walk(tree, ast.Attribute) if one.attr == _STOPS)
+    return asked or any(one.value == _STOPS for one in pastes.walk(tree, ast.Constant))
+
+
 def _is_of_keras(holder: ast.ClassDef, tree: ast.AST | None) -> bool:
     """Whether a class is a callback of Keras', and not of another library with hooks of other names."""
     bases = [ast.unparse(one) for one in holder.bases]
@@ -55,13 +61,15 @@ def _is_of_keras(holder: ast.ClassDef, tree: ast.AST | None) -> bool:
         for one in pastes.walk(tree, ast.ImportFrom)
         if any(part.name == "Callback" for part in one.names)
     ]
-    return "keras" in bases[0] or bases[0].startswith("callbacks.") or any("keras" in one for one in imported)
+    if bases[0] == "Callback":
+        own = any(one.name == "Callback" for one in pastes.walk(tree, ast.ClassDef))
+        return not own and bool(imported) and all("keras" in one for one in imported)
+    return "keras" in bases[0] or bases[0] == "callbacks.Callback"
 
 
 def _stops_itself(facts: Facts, rule: str, file: str, holder: ast.ClassDef, tree: ast.AST | None) -> Iterator[Finding]:
-    every = [one for one in pastes.walk(tree, ast.Attribute) if one.attr == _STOPS]
-    if any(isinstance(one.ctx, ast.Load) for one in every):
-        return  # somebody asks it
+    if any(_asks(facts.tree(one)) for one in facts.files):
+        return
     inside = [one for one in pastes.walk(holder, ast.Attribute) if one.attr == _STOPS]
     own = [one for one in inside if isinstance(one.value, ast.Name)]
     if not own or any(isinstance(one.value, ast.Attribute) for one in inside):
@@ -83,7 +91,8 @@ def _stops_itself(facts: Facts, rule: str, file: str, holder: ast.ClassDef, tree
 
 def _misnamed(facts: Facts, rule: str, file: str, holder: ast.ClassDef, tree: ast.AST | None) -> Iterator[Finding]:
     methods = [one for one in holder.body if isinstance(one, ast.FunctionDef)]
-    used = {one.attr for one in pastes.walk(tree, ast.Attribute)}
+    used = {one.attr for file in facts.files for one in pastes.walk(facts.tree(file), ast.Attribute)}
+    used |= {one.value for one in pastes.walk(tree, ast.Constant) if isinstance(one.value, str)}
     for method in methods:
         new = _meant(method.name)
         if not new or method.name in used or any(one.name == new for one in methods):

@@ -1,4 +1,7 @@
-"""`self.x[index * size : size + (index + 1)]`: slices of a `__getitem__` that do not follow each other."""
+"""`self.x[index * size : size + (index + 1)]`: slices of a `__getitem__` that do not follow each other.
+
+Those that all have one length may overlap, or leave rows out, on purpose: windows of a series.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ def uneven(function: ast.FunctionDef, own: Source) -> list[Uneven]:
         if size is None or not _is_of(one.upper, given[1], own.text(size)):
             continue
         sizes = (size.value,) if isinstance(size, ast.Constant) and type(size.value) is int else _SIZES
-        if not all(
+        lengths = {_value(one.upper, given[1], index, sizes[0]) - index * sizes[0] for index in range(_FIRST)}
+        if len(lengths) > 1 and not all(
             _value(one.upper, given[1], index, of) == (index + 1) * of for index in range(_FIRST) for of in sizes
         ):
             found.append(Uneven(one, given[1], f"({given[1]} + 1) * {own.text(size)}", size))

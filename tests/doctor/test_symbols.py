@@ -43,6 +43,24 @@ def test_properties_of_a_class_of_the_users_are_not_read():
     assert (dtype_of(asked), shape_of(asked), asked.read) == ("", None, 0)
 
 
+class Held:
+    def __init__(self):
+        self.shape = self.dtype = Told()
+
+
+class Told:
+    rank = property(lambda self: 1 / 0)
+    name = property(lambda self: 1 / 0)
+
+    def __str__(self):
+        raise AssertionError
+
+
+def test_nothing_is_asked_of_what_such_an_object_keeps():
+    assert (dtype_of(Held()), shape_of(Held())) == ("", None)
+    assert (dtype_of(Asked), shape_of(Asked)) == ("", None)
+
+
 @pytest.mark.parametrize(
     ("value", "dtype", "shape"),
     [

@@ -57,6 +57,8 @@ def _asked(facts: Facts, file: str, call: ast.Call) -> Iterator[tuple[ast.Call, 
     own = pastes.source(facts, file)
     statement = own.statement(call.lineno)
     block = own.block(statement) if statement is not None else None
+    if "gradient_override_map" in "\n".join(own.code):
+        return  # the op may have a gradient
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     if block is None or statement is None or not isinstance(target, ast.Name):
         return
@@ -69,6 +71,10 @@ def _asked(facts: Facts, file: str, call: ast.Call) -> Iterator[tuple[ast.Call, 
                 for part in ast.walk(each):
                     if isinstance(part, ast.Name):
                         values.setdefault(part.id, []).append(one.value)
+        elif isinstance(one, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.For)):
+            for part in ast.walk(one.target):
+                if isinstance(part, ast.Name):  # set in another way: as if it were set twice
+                    values.setdefault(part.id, []).extend([ast.Constant(None), ast.Constant(None)])
     for later in block[block.index(statement) + 1 :]:
         for asked in [] if hasattr(later, "body") else pastes.walk(later, ast.Call):
             if pastes.last_name(asked.func) != _ASKS or dotted(asked.func).partition(".")[0] not in known:

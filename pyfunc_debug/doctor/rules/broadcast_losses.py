@@ -16,6 +16,7 @@ NAMES = ("broadcast-loss",)
 _Pairs = Iterator[tuple[ast.expr, list[ast.expr]]]
 _OPS = ("subtract", "squared_difference")
 _KEEP = ("cast", "convert_to_tensor", "constant", "identity")
+_AVERAGES = ("mean", "sum", "average", "nanmean", "reduce_mean", "reduce_sum", "count_nonzero")
 _EQUALS = ("equal", "not_equal")
 _MODULES = ("np", "numpy", "tf", "math")
 _METHODS = ("astype", "round", "copy", "clip", "numpy")
@@ -56,7 +57,7 @@ def _in_body(facts: Facts, group: Sequence[Node], function: Definition) -> Itera
     if not any(one in ast.unparse(function) for one in _MEANS):
         return
     of_pairs = any(word in ast.unparse(function) for word in _OF_PAIRS)
-    together = [*_differences(function), *(() if of_pairs else _comparisons(function))]
+    together = [*_differences(function), *(() if of_pairs else _averaged(function))]
     for one, sides in together:
         names = [as_given(function, _numbers_of(side)) for side in sides]
         seen = [given(facts, group, name) if name else [] for name in names]
@@ -190,6 +191,37 @@ def _comparisons(tree: ast.AST | None) -> _Pairs:
     for call in pastes.walk(tree, ast.Call):
         if pastes.last_name(call.func) in _EQUALS and len(call.args) == 2:
             yield call, list(call.args)
+
+
+def _averaged(function: Definition) -> _Pairs:
+    """Comparisons of which nothing is asked but their mean or sum: others may be masks of all pairs."""
+    asked = [
+        one.func.value if isinstance(one.func, ast.Attribute) and not one.args else one.args[0]
+        for one in pastes.walk(function, ast.Call)
+        if pastes.last_name(one.func) in _AVERAGES and (one.args or isinstance(one.func, ast.Attribute))
+    ]
+    only = {id(_converted(one)) for one in asked}
+    for one in pastes.walk(function, ast.Assign):
+        reads = [
+            part for part in pastes.walk(function, ast.Name)
+            if isinstance(part.ctx, ast.Load) and part.id in [ast.unparse(target) for target in one.targets]
+        ]  # fmt: skip
+        if reads and all(id(part) in only for part in reads):
+            only.add(id(_converted(one.value)))
+    yield from (pair for pair in _comparisons(function) if id(pair[0]) in only)
+
+
+def _converted(node: ast.expr) -> ast.expr:
+    """What is converted to another dtype: `a == b` of `(a == b).astype("float32")`."""
+    while True:
+        inside = _cast_away(node)
+        if isinstance(inside, ast.Call) and isinstance(inside.func, ast.Attribute) and inside.func.attr in _METHODS:
+            owner = inside.func.value
+            if not (isinstance(owner, ast.Name) and owner.id in _MODULES):
+                inside = owner
+        if inside is node:
+            return node
+        node = inside
 
 
 def _differences(tree: ast.AST | None) -> _Pairs:

@@ -70,7 +70,7 @@ def _of_reshape(situation: Situation, have: int, wanted: int) -> Explanation | N
         if have % (wanted // size):
             continue
         rest = have // (wanted // size)
-        if spot is None or rest not in _rests(every, call, size, spot):
+        if spot is None or _numbers(every) not in (None, wanted // size) or rest not in _rests(every, call, size, spot):
             continue
         cause = (
             f"the last windows are shorter: one has {rest} elements, and the others {size}, on which the line that "
@@ -83,6 +83,13 @@ def _of_reshape(situation: Situation, have: int, wanted: int) -> Explanation | N
     return None
 
 
+def _numbers(every: list[Any]) -> int | None:
+    """How many numbers an element of the windows has; None where they have several parts."""
+    windows = [one for one in every if type(one).__name__ == "_WindowDataset"]
+    leaves = list(datasets.leaves(dataset_inputs(windows[0])[0].element_spec)) if windows else []
+    return leaves[0].shape.num_elements() if len(leaves) == 1 else None
+
+
 def _rests(every: list[Any], call: ast.Call, size: int, spot: Spot) -> range | set[int]:
     """The lengths that shorter windows have; every one where the number of elements or the shift is not known."""
     counts = {count_of(dataset_inputs(one)[0]) for one in every if type(one).__name__ == "_WindowDataset"}
@@ -91,7 +98,8 @@ def _rests(every: list[Any], call: ast.Call, size: int, spot: Spot) -> range | s
     count = counts.pop() if len(counts) == 1 else -2
     if count is None or count < 0 or type(shift) is not int or shift < 1:
         return range(1, size)
-    return {count - start for start in range(0, count, shift) if count - start < size}
+    first = max(0, ((count - size) // shift + 1) * shift)
+    return {count - start for start in range(first, count, shift)}
 
 
 def is_window(call: ast.Call) -> bool:

@@ -96,12 +96,15 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
         yield from _leaves(one)
 
 
+_PYTHON = (bool, int, float, str)
+
+
 def _is_dtype(node: ast.expr, spot: Spot) -> bool:
     value = node.value if isinstance(node, ast.Constant) else lookup(node, spot)
     if isinstance(node, ast.Constant):
         return isinstance(value, str)
     of_numpy = isinstance(value, type) and issubclass(value, np.generic)
-    return type(value).__name__ == "DType" or of_numpy or value in (bool, int, float, str)
+    return type(value).__name__ == "DType" or of_numpy or any(value is one for one in _PYTHON)
 
 
 def failed_value(situation: Situation) -> tuple[str, Any]:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
@@ -29,11 +30,13 @@ class Described:
 
 def _attribute(value: Any, name: str) -> Any:
     """An attribute of a library's object; of an object of the user's, what it keeps: a property would be their code."""
+    if isinstance(value, ModuleType):
+        return vars(value).get(name)
     kind = next((one for one in type(value).__mro__ if name in vars(one)), type(value))
-    if not _is_users(kind.__module__):
+    if not _is_users(kind.__module__) and not (isinstance(value, type) and _is_users(value.__module__)):
         return getattr(value, name, None)
     found = inspect.getattr_static(value, name, None)
-    return None if hasattr(type(found), "__get__") else found
+    return None if hasattr(type(found), "__get__") or _is_users(type(found).__module__) else found
 
 
 def _is_users(name: str) -> bool:
