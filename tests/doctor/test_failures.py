@@ -66,6 +66,11 @@ def test_programs_that_are_looked_at_more_closely_are_there_and_have_lines_to_pa
     assert [name for name in (*closely, *IN_OPS, IN_STEPS) if expected[name] not in NAMES] == []
 
 
+@pytest.mark.parametrize("switch", ["disable_v2_behavior", "disable_eager_execution", "disable_control_flow_v2"])
+def test_no_program_switches_off_what_the_next_one_needs(switch):
+    assert [name for name, _, (source, _) in programs() if f"{switch}(" in source] == []
+
+
 BEHIND_A_TRAINED_LAYER = """
 import numpy as np
 import tensorflow as tf

@@ -234,7 +234,7 @@ def _crossings(facts: Facts, loop: Loop) -> Iterator[str]:
         if calls.count:
             yield (
                 f"{facts.name(node)} runs {calls.total_ns / calls.count / 1e3:.0f} us a call; the way into Python and "
-                f"back takes about {crossing:.0f} us more, on which parallel calls take turns"
+                f"back takes about {crossing:.0f} us more, one call at a time"
             )
 
 

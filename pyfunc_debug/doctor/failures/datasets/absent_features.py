@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import gzip
 import os
 import re
@@ -38,7 +37,8 @@ def explain(situation: Situation) -> Explanation | None:
     if said is None or situation.body or situation.kind != "InvalidArgumentError":
         return None
     key, kept = said[1], _LISTS.get(said[2], "")
-    kinds = next(_records(situation), {})
+    records = list(_records(situation))
+    kinds = records[0] if records and all(one.keys() == records[0].keys() for one in records) else {}
     for file, source in situation.sources():
         parsing = [one for one in calls(source.tree) if dotted(one.func).rpartition(".")[2] in _PARSES]
         if not parsing:
@@ -47,14 +47,16 @@ def explain(situation: Situation) -> Explanation | None:
         line = written[0].lineno if written else parsing[0].lineno
         if not kinds:
             return _unread(file, source, key, line)
-        if key in kinds:  # another record lacks it
-            cause = f"a record has no feature {key!r}, which the first record has: give its spec a default_value."
+        if key in kinds:
+            what = "and another record has none" if kinds[key] else "without a value"
+            cause = f"the first record has the feature {key!r}, {what}: its spec asks for one in each."
             return Explanation(
-                RULE, file, line, cause, None, "FixedLenFeature(..., default_value=...), or VarLenFeature."
+                RULE, file, line, cause, None, "Give the spec a default_value, or read it as VarLenFeature."
             )
         names = ", ".join(map(repr, sorted(kinds)[:_SHOWN])) + (", ..." if len(kinds) > _SHOWN else "")
         cause = f"the records have no feature {key!r}, which the spec asks for: they have {names}."
-        like = [one for one in _like(key, list(kinds)) if not kept or kinds[one] == kept]
+        beside = {part for one in written for part in _beside(source, one)}
+        like = [one for one in _like(key, list(kinds)) if one not in beside and (not kept or kinds[one] == kept)]
         if len(like) == 1 and (edit := _renamed(file, source, written, like[0])) is not None:
             return Explanation(RULE, file, line, cause, edit, "", "likely")
         advice = f"Write {like[0]!r} for it." if len(like) == 1 else "Ask for one of these, or give a default_value."
@@ -62,10 +64,20 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
+def _beside(source: Source, node: ast.Constant) -> list[object]:
+    """The texts that stand in the same dict or list: names that are asked for already."""
+    around = source.parent(node)
+    parts = around.keys if isinstance(around, ast.Dict) else getattr(around, "elts", [])
+    return [one.value for one in parts if isinstance(one, ast.Constant)]
+
+
 def _like(key: str, names: list[str]) -> list[str]:
-    """The names that are nearly the one that is asked for."""
-    near = difflib.get_close_matches(key.lower(), [one.lower() for one in names], 1)
-    return [one for one in names if near and one.lower() == near[0] and one != key]
+    """The names that are the one that is asked for but for large letters and signs: `Land_cover`, `land/cover`."""
+    return [one for one in names if one != key and _letters(one) == _letters(key)]
+
+
+def _letters(name: str) -> str:
+    return "".join(one for one in name.lower() if one.isalnum())
 
 
 def _renamed(file: str, source: Source, written: list[ast.Constant], name: str) -> Edit | None:
@@ -117,15 +129,17 @@ def _records(situation: Situation) -> Iterator[dict[str, str]]:
 
 def _first(name: str) -> bytes | None:
     """The first record of a TFRecord file, also of a packed one; None where that is not one."""
-    with suppress(OSError, EOFError, struct.error, zlib.error), open(name, "rb") as file:
+    with suppress(OSError, EOFError, struct.error), open(name, "rb") as file:
         head = file.read(2)
         file.seek(0)
         if head == b"\x1f\x8b":
             with gzip.open(file) as unpacked:
                 return _record(unpacked.read(12), unpacked)
-        if head[:1] == b"\x78":
-            whole = zlib.decompressobj().decompress(file.read(_LONGEST), _LONGEST)
-            return whole[12 : 12 + struct.unpack("<Q", whole[:8])[0]]
+        if head[:1] == b"\x78" and int.from_bytes(head, "big") % 31 == 0:
+            with suppress(zlib.error, struct.error):
+                whole = zlib.decompressobj().decompress(file.read(_LONGEST), _LONGEST)
+                return whole[12 : 12 + struct.unpack("<Q", whole[:8])[0]]
+            file.seek(0)
         return _record(file.read(12), file)
     return None
 

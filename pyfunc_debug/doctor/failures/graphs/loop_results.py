@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
@@ -17,6 +16,8 @@ RULE = "structure"
 _STRUCTURES = "The two structures don't have the same nested structure"
 _RETURNED = re.compile(r"Second structure: type=(\w+) str=(.*?)\n\nMore specifically", re.DOTALL)
 _DTYPE = re.compile(r"(?:'(\w+)': )?(?:<tf\.Tensor|tf\.Tensor\(|Tensor\().*?dtype=(\w+)", re.DOTALL)
+_TENSOR = re.compile(r"<tf\.Tensor[^>]*>|(?:tf\.)?Tensor\(.*?dtype=\w+\)", re.DOTALL)
+_KEY = re.compile(r"'\w+':")
 _SHAPES = (
     re.compile(r"Inconsistent shapes: saw (?P<got>\([\d, ]*\)) but expected (?P<wanted>\([\d, ]*\))"),
     re.compile(r"Incompatible shape for value \((?P<got>\([\d, ]*\))\), expected \((?P<wanted>\([\d, ]*\))\)"),
@@ -46,7 +47,7 @@ def _map_fn(spot: Spot, call: ast.Call, kind: str, text: str) -> Explanation | N
     tf = alias(spot, "tensorflow")
     new = _signature(kind, text, tf)
     declared = argument(call, 2, "dtype") or argument(call, 7, "fn_output_signature")
-    if not new:
+    if not new or (declared is not None and spot.source.text(declared) == new):
         return None
     what = f"a {kind}" if kind in ("list", "tuple", "dict") else "one tensor"
     if declared is None:
@@ -70,8 +71,9 @@ def _map_fn(spot: Spot, call: ast.Call, kind: str, text: str) -> Explanation | N
 def _signature(kind: str, text: str, tf: str) -> str:
     """The dtypes of what was returned, in its structure; "" where structures are nested."""
     parts = _DTYPE.findall(text)
-    if not parts or re.search(r"[\[({]\s*[\[({]", text):
-        return ""
+    rest = _KEY.sub("", _TENSOR.sub("", text))
+    if not parts or re.search(r"[\[({]\s*[\[({]", text) or not re.fullmatch(r"[\[\](){},\s]*", rest):
+        return ""  # nested, or with something in it that is no tensor
     dtypes = [f"{tf}.{dtype}" for _, dtype in parts]
     if kind == "dict":
         keyed = ", ".join(f'"{key}": {dtype}' for (key, _), dtype in zip(parts, dtypes))
@@ -102,14 +104,14 @@ def _shapes(spot: Spot, call: ast.Call, got: str, wanted: str) -> Explanation | 
         f"the function of tf.scan gives back the shape {sizes_of(after)} for a value that began as {sizes_of(before)}. "
         "What is carried keeps the initializer's shape."
     )
-    advice = f"Give it back with that shape: {tf}.reshape(x, {before}), or keepdims=True where it is reduced."
+    advice = f"Give it back with the shape {before}, as by keepdims=True where it is reduced."
     function = argument(call, 0, "fn")
     if isinstance(function, ast.Attribute):
         function = ast.Name(function.attr, ast.Load())
     made = local_function(function, spot) if function is not None else None
     result = return_value(made) if made is not None else None
     part = _carried(spot, call, result, before) if result is not None else None
-    if part is None or math.prod(before) != math.prod(after):
+    if part is None or [one for one in before if one != 1] != [one for one in after if one != 1]:
         line = part.lineno if part is not None else call.lineno
         return Explanation(RULE, spot.file, line, cause, None, advice)
     new = f"{tf}.reshape({spot.source.text(part)}, {before})"

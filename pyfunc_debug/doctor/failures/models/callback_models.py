@@ -16,6 +16,8 @@ _OF_MODELS = frozenset({
     "output", "weights", "trainable_weights", "trainable_variables", "to_json", "count_params",
 })  # fmt: skip
 """What no callback would keep under that name: not `losses` or `history`, which many fill themselves."""
+_OF_GRAPHS = frozenset({"inputs", "outputs", "input", "output"})
+"""What a subclassed model lacks as well."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -33,7 +35,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not asked:
         return None
     model = held(ast.Attribute(asked[0].value, "model", ast.Load()), spot)
-    if model is None:
+    if model is None or (name in _OF_GRAPHS and type(model).__name__ not in ("Functional", "Sequential")):
         return None
     own = spot.source.text(asked[0].value)
     cause = (

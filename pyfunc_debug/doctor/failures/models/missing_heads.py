@@ -6,6 +6,7 @@ TensorFlow says the two shapes that the loss did not bring together, and neither
 from __future__ import annotations
 
 import ast
+import math
 import re
 from typing import Any
 
@@ -77,6 +78,10 @@ def _told(spot: Spot, fit: ast.Call, model: Any, labels: _Shape, output: _Shape)
         cause += f"Dense keeps all axes but the last: Flatten{pool} before it makes one row of each example."
         told = Explanation(RULE, spot.file, fit.lineno, cause, None, "Put it before the first Dense.", "likely")
         return pasted or told
+    if len(labels) == 2 and None not in output[1:] and units == math.prod(one for one in output[1:] if one is not None):
+        cause = f"{both}: as many numbers a row, with other axes."
+        advice = f"Reshape the labels to {_shown((-1, *output[1:]))}, or end the model with a Flatten."
+        return Explanation(RULE, spot.file, fit.lineno, cause, None, advice)
     axes = "these" if len(labels) == 1 or units is None else _shown(labels)
     cause += f"To predict {axes} it lacks a head: Flatten{pool}, then Dense({count})."
     ends = next((end for name, end in _ENDS.items() if name in text), "")

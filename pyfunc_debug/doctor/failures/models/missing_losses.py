@@ -67,7 +67,8 @@ def _name(
     if not (alike or alone):
         return ""
     if activation == "sigmoid":
-        return "binary_crossentropy"
+        shares = values is None or bool(((values >= 0) & (values <= 1)).all())
+        return "binary_crossentropy" if shares else ""
     yes = values is not None and bool(((values == 0) | (values == 1)).all())
     if units == 1:
         if yes:
