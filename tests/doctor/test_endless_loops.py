@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import weakref
 
 import pytest
 
@@ -111,3 +112,19 @@ def test_it_is_known_while_it_goes_on(source, told, tmp_path):
     with contextlib.suppress(KeyboardInterrupt):
         exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__", "look": look})
     assert (found[0] is not None) is told
+
+
+class Thing:
+    pass
+
+
+def test_no_variable_of_a_function_that_runs_is_kept_by_a_look():
+    def looked_at():
+        thing = Thing()
+        gone = weakref.ref(thing)
+        for _ in range(1):
+            endless_loops.going_on(sys._getframe(), lambda file, line: (file, line))
+        del thing
+        return gone() is None
+
+    assert looked_at()
