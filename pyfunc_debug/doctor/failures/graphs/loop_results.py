@@ -73,7 +73,7 @@ def _signature(kind: str, text: str, tf: str) -> str:
     parts = _DTYPE.findall(text)
     rest = _KEY.sub("", _TENSOR.sub("", text))
     if not parts or re.search(r"[\[({]\s*[\[({]", text) or not re.fullmatch(r"[\[\](){},\s]*", rest):
-        return ""  # nested, or with something in it that is no tensor
+        return ""  # nested, or with something beside tensors
     dtypes = [f"{tf}.{dtype}" for _, dtype in parts]
     if kind == "dict":
         keyed = ", ".join(f'"{key}": {dtype}' for (key, _), dtype in zip(parts, dtypes))
