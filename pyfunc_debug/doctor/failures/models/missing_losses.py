@@ -16,6 +16,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     keras_name,
     lookup,
     shape_of,
+    sizes_of,
 )
 from pyfunc_debug.interception.names.private import keras_layers
 
@@ -43,7 +44,7 @@ def fitting(situation: Situation, spot: Spot, fit: ast.Call, model: Any) -> tupl
         return None
     after = {"linear": "no activation", "softmax": "softmax", "sigmoid": "sigmoid"}[activation]
     why = (
-        f"Likely the one below: the labels are {dtype} {_shown(wanted)}, and the last layer gives {_shown(made)} "
+        f"Likely the one below: the labels are {dtype} {sizes_of(wanted)}, and the last layer gives {sizes_of(made)} "
         f"with {after}."
     )
     return (f"{keras_name(spot)}.losses.{name}" if name[0].isupper() else f'"{name}"'), why
@@ -107,7 +108,3 @@ def _values(fit: ast.Call, spot: Spot) -> Any:
     if value is None or not is_ndarray(value) or value.dtype.kind not in "biuf" or value.ndim == 0:
         return None
     return value
-
-
-def _shown(shape: tuple[int | None, ...]) -> str:
-    return f"[{', '.join('?' if one is None else str(one) for one in shape)}]"

@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import return_value
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, is_ndarray
 
@@ -55,8 +55,7 @@ def _result(spot: Spot, line: int, name: str) -> ast.expr | None:
         if isinstance(one, ast.Lambda) and name == "<lambda>" and one.lineno == line:
             return one.body
         if isinstance(one, ast.FunctionDef) and one.name == name and line in (one.lineno, *_decorated(one)):
-            found = [part.value for part in own_nodes(one) if isinstance(part, ast.Return) and part.value is not None]
-            return found[0] if len(found) == 1 else None
+            return return_value(one)
     return None
 
 
