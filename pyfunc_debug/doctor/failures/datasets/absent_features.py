@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ast
-import gzip
-import os
 import re
-import struct
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 
 from pyfunc_debug.doctor.failures.datasets.broken_images import file_names
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading import datasets, evaluation
+from pyfunc_debug.doctor.failures.reading.files import first_record
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
@@ -24,8 +21,6 @@ RULE = "structure"
 _SAID = re.compile(r"Feature: ([\w/. -]+) \(data type: (\w+)\) is required but could not be found")
 _PARSES = ("parse_single_example", "parse_example", "parse_single_sequence_example")
 _LISTS = {"float": "float_list", "int64": "int64_list", "string": "bytes_list"}
-_LONGEST = 16_000_000
-"""Bytes of a record that is read."""
 _SHOWN = 6
 _NEAR = 4
 """Lines between two places of a name that one paste holds."""
@@ -118,32 +113,10 @@ def _records(situation: Situation) -> Iterator[dict[str, str]]:
             found = value if isinstance(value, list) else [value]
             names += [str(one) for one in found if type(one).__name__ in ("str", "PosixPath", "WindowsPath")]
     for name in dict.fromkeys(names):
-        data = _first(name) if os.path.isfile(name) else None
+        data = first_record(name)
         kinds = None
         with suppress(Exception):  # no tf.train.Example
             every = sys.modules["tensorflow"].train.Example.FromString(data).features.feature
             kinds = {one: every[one].WhichOneof("kind") or "" for one in list(every)}
         if data is not None and kinds:
             yield kinds
-
-
-def _first(name: str) -> bytes | None:
-    """The first record of a TFRecord file, also of a packed one; None where that is not one."""
-    with suppress(OSError, EOFError, struct.error), open(name, "rb") as file:
-        head = file.read(2)
-        file.seek(0)
-        if head == b"\x1f\x8b":
-            with gzip.open(file) as unpacked:
-                return _record(unpacked.read(12), unpacked)
-        if head[:1] == b"\x78" and int.from_bytes(head, "big") % 31 == 0:
-            with suppress(zlib.error, struct.error):
-                whole = zlib.decompressobj().decompress(file.read(_LONGEST), _LONGEST)
-                return whole[12 : 12 + struct.unpack("<Q", whole[:8])[0]]
-            file.seek(0)
-        return _record(file.read(12), file)
-    return None
-
-
-def _record(head: bytes, file: object) -> bytes | None:
-    length = struct.unpack("<Q", head[:8])[0]
-    return file.read(length) if length <= _LONGEST else None  # type: ignore[attr-defined]

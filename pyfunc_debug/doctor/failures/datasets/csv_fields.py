@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import os
 import re
-from contextlib import suppress
+from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading.files import first_line
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, short
@@ -48,10 +49,11 @@ def _invalid(
     if reader == "decode_csv":
         lines = [one for one in calls(source.tree) if dotted(one.func).endswith("TextLineDataset") and one.args]
         opened = lines[0] if len(lines) == 1 else call
-    name, header = _first_line(evaluation.computed(opened.args[0], spot) if opened.args else None)
+    path = evaluation.computed(opened.args[0], spot) if opened.args else None
+    header = first_line(path)
     said = f"field {place} of a line is {short(repr(field), 30)}, which is not a {kind}"
     if header is not None and field and field in _fields(header, place) and not _skips(source, opened):
-        cause = f"{said}: it is of the first line of {name}, which names the columns."
+        cause = f"{said}: it is of the first line of {_name(path)}, which names the columns."
         if reader == "CsvDataset":
             return _edited(file, source, call, source.with_argument(call, "header=True"), cause)
         if opened is not call:
@@ -127,13 +129,8 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if '"' not in text and "\\" not in text else repr(text)
 
 
-def _first_line(given: object) -> tuple[str, str | None]:
-    """The name of a file, and its first line."""
-    given = given[0] if isinstance(given, (list, tuple)) and len(given) == 1 else given
-    if isinstance(given, str):
-        with suppress(OSError, UnicodeDecodeError), open(given, encoding="utf-8") as file:
-            return os.path.basename(given), file.readline().rstrip("\r\n")
-    return "", None
+def _name(path: Any) -> str:
+    return os.path.basename(str(path[0] if isinstance(path, (list, tuple)) else path))
 
 
 def _fields(line: str, place: int) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading.files import first_line
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
@@ -135,7 +135,7 @@ def _header(situation: Situation, text: str, wanted: str, field: str = "") -> Ex
         if isinstance(around, ast.Attribute) and around.attr == "skip":
             continue
         spot = next((one for one in situation.spots if one.file == file), situation.last)
-        first = _first_line(evaluation.computed(read[0].args[0], spot) if spot is not None and read[0].args else None)
+        first = first_line(evaluation.computed(read[0].args[0], spot) if spot is not None and read[0].args else None)
         if text not in first if first is not None else not field:  # "NA" may stand in any line
             continue
         where = f"field {field}" if field else "a field"
@@ -145,16 +145,6 @@ def _header(situation: Situation, text: str, wanted: str, field: str = "") -> Ex
         )
         edit = edit_of(file, source.replaced({read[0]: f"{source.text(read[0])}.skip(1)"}))
         return Explanation(RULE, file, read[0].lineno, cause, edit, "", "measured" if first is not None else "likely")
-    return None
-
-
-def _first_line(path: object) -> str | None:
-    """The first line of a file, where its name is known; None where it is not."""
-    path = path[0] if isinstance(path, (list, tuple)) and len(path) == 1 else path
-    if not isinstance(path, str):
-        return None
-    with suppress(OSError, UnicodeDecodeError), open(path) as lines:
-        return lines.readline(10_000)
     return None
 
 

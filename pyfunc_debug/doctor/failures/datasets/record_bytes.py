@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import re
-from contextlib import suppress
 
 from pyfunc_debug.doctor.failures.datasets.broken_images import file_names
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.dtypes import KERNELS
+from pyfunc_debug.doctor.failures.reading.files import first_bytes, packing
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, each
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -21,7 +21,6 @@ RULE = "file-read"
 _RECORDS = re.compile(r"corrupted record at 0 |truncated record at 0")
 _UNPACKED = re.compile(r"inflate\(\) failed with error -3")
 _PARSED = re.compile(r"Type mismatch between parsed tensor \((\w+)\) and dtype \((\w+)\)")
-_PACKED = {b"\x1f\x8b": "GZIP", b"\x78\x01": "ZLIB", b"\x78\x9c": "ZLIB", b"\x78\xda": "ZLIB"}
 _NAME = "TFRecordDataset"
 
 
@@ -55,28 +54,21 @@ def _read(
     )
     kind = argument(call, 1, "compression_type")
     for name in dict.fromkeys(names):
-        head = _head(name)
-        packing = next((word for begin, word in _PACKED.items() if head.startswith(begin)), None)
-        if not head or (packing is None) == packed:
+        head = first_bytes(name)
+        packed_as = packing(head)
+        if not head or (not packed_as) == packed:
             continue
         own = os.path.basename(name)
-        if packing is not None and kind is None:
+        if packed_as and kind is None:
             cause = (
-                f"{own} is compressed with {packing}: it begins with {head[:2]!r}. The reader unpacks it if told so."
+                f"{own} is compressed with {packed_as}: it begins with {head[:2]!r}. The reader unpacks it if told so."
             )
-            new = source.with_argument(call, f'compression_type="{packing}"')
+            new = source.with_argument(call, f'compression_type="{packed_as}"')
             return Explanation(RULE, file, call.lineno, cause, edit_of(file, source.replaced({call: new})))
-        if packing is None and kind is not None and not packed:
+        if not packed_as and kind is not None and not packed:
             cause = f"{own} is not compressed: it begins with {head[:6]!r}, and {source.text(kind)} is asked for."
             return Explanation(RULE, file, call.lineno, cause, edit_of(file, source.replaced({kind: '""'})))
     return None
-
-
-def _head(name: str) -> bytes:
-    """The first bytes of a file; empty where there is none."""
-    with suppress(OSError), open(name, "rb") as file:
-        return file.read(8)
-    return b""
 
 
 def _parsed(place: Refused, wrote: str, asked: str) -> Explanation | None:

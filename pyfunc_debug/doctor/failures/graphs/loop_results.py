@@ -7,7 +7,7 @@ import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, local_function, return_value
-from pyfunc_debug.doctor.failures.reading.refused_ops import shape_at
+from pyfunc_debug.doctor.failures.reading.refused_ops import Shape, shape_at, sizes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, root_is, sizes_of
@@ -99,12 +99,12 @@ def _scan(spot: Spot, call: ast.Call, kind: str, text: str) -> Explanation | Non
 def _shapes(spot: Spot, call: ast.Call, got: str, wanted: str) -> Explanation | None:
     """One of the values that it carries comes back with another shape than it began with."""
     tf = alias(spot, "tensorflow")
-    before, after = _sizes(wanted), _sizes(got)
+    before, after = sizes(wanted), sizes(got)
     cause = (
         f"the function of tf.scan gives back the shape {sizes_of(after)} for a value that began as {sizes_of(before)}. "
         "What is carried keeps the initializer's shape."
     )
-    advice = f"Give it back with the shape {before}, as by keepdims=True where it is reduced."
+    advice = f"Give it back with the shape {list(before)}, as by keepdims=True where it is reduced."
     function = argument(call, 0, "fn")
     if isinstance(function, ast.Attribute):
         function = ast.Name(function.attr, ast.Load())
@@ -114,20 +114,16 @@ def _shapes(spot: Spot, call: ast.Call, got: str, wanted: str) -> Explanation | 
     if part is None or [one for one in before if one != 1] != [one for one in after if one != 1]:
         line = part.lineno if part is not None else call.lineno
         return Explanation(RULE, spot.file, line, cause, None, advice)
-    new = f"{tf}.reshape({spot.source.text(part)}, {before})"
+    new = f"{tf}.reshape({spot.source.text(part)}, {list(before)})"
     return Explanation(RULE, spot.file, part.lineno, cause, edit_of(spot.file, spot.source.replaced({part: new})))
 
 
-def _sizes(text: str) -> list[int]:
-    return [int(one) for one in text.strip("()").split(",") if one.strip()]
-
-
-def _carried(spot: Spot, call: ast.Call, result: ast.expr, before: list[int]) -> ast.expr | None:
+def _carried(spot: Spot, call: ast.Call, result: ast.expr, before: Shape) -> ast.expr | None:
     """The part of what is returned whose initializer has the shape."""
     if not isinstance(result, (ast.List, ast.Tuple)):
         return result
     given = argument(call, 2, "initializer")
     if not isinstance(given, (ast.List, ast.Tuple)) or len(given.elts) != len(result.elts):
         return None
-    fitting = [place for place, one in enumerate(given.elts) if list(shape_at(one, spot) or ()) == before]
+    fitting = [place for place, one in enumerate(given.elts) if tuple(shape_at(one, spot) or ()) == before]
     return result.elts[fitting[0]] if len(fitting) == 1 else None

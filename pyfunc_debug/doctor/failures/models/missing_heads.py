@@ -13,6 +13,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled, failed_fits
 from pyfunc_debug.doctor.failures.models.label_shapes import unflattened
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.refused_ops import sizes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import is_keras_class, keras_name, lookup
@@ -41,17 +42,12 @@ def explain(situation: Situation) -> Explanation | None:
         shape = getattr(model, "output_shape", None)
         if not isinstance(shape, tuple) or not all(one is None or isinstance(one, int) for one in shape):
             continue
-        sides = [_sizes(said[1]), _sizes(said[2])]
+        sides = [sizes(said[1]), sizes(said[2])]
         outputs = [one for one in sides if len(one) == len(shape) and _fits(one, shape)]
         labels = [one for one in sides if len(one) in (1, 2) and len(one) < len(shape)]
         if len(shape) >= 3 and len(outputs) == len(labels) == 1:
             return _told(spot, fit, model, labels[0], outputs[0])
     return None
-
-
-def _sizes(text: str) -> _Shape:
-    parts = [one.strip() for one in text.split(",") if one.strip()]
-    return tuple(None if one in ("None", "?") else int(one) for one in parts)
 
 
 def _fits(one: _Shape, shape: _Shape) -> bool:

@@ -288,6 +288,6 @@ def fits(shape: Shape | None, said: Shape) -> bool:
 
 
 def sizes(text: str) -> Shape:
-    """`[8,4]` as a shape, with None for `?`."""
-    parts = [one.strip() for one in text.strip("[] ").split(",") if one.strip()]
+    """`[8,4]` or `(8, 4)` as a shape, with None for `?` and `None`."""
+    parts = [one.strip() for one in text.strip("[]() ").split(",") if one.strip()]
     return tuple(int(one) if one.lstrip("-").isdigit() else None for one in parts)
