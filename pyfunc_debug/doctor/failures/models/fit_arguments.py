@@ -11,11 +11,31 @@ from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, lookup, method_calls, shape_of
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
+    is_dataset,
+    is_keras_class,
+    lookup,
+    method_calls,
+    root_is,
+    shape_of,
+)
+from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.interception.names.private import dataset_inputs
 
 RULE = "structure"
-_BESIDE = re.compile(r"When providing `x` as a tf\.data\.Dataset, `(y|sample_weights)` should not be passed")
+_BESIDE = re.compile(r"When providing `x` as a (tf\.data\.Dataset|[\w ]+), `(y|sample_weights?)` should not be passed")
+_WHOLE = re.compile(
+    r"'(?:numpy\.)?float\d*' object cannot be interpreted as an integer"
+    r"|Expected int(?:32|64), but got [\d.]+ of type 'float"
+)
+_ROUND = ("ceil", "floor", "rint", "round", "trunc", "fix")
+_COUNTS = {
+    "fit": ("steps_per_epoch", "epochs", "validation_steps", "initial_epoch", "batch_size"),
+    "evaluate": ("steps", "batch_size"), "predict": ("steps", "batch_size"),
+}  # fmt: skip
+"""Arguments that are whole numbers, by the method."""
 _SPLIT = "Argument `validation_split` is only supported for"
 _SIZES = re.compile(r"Incompatible shapes: \[(\d+)[,\d]*\] vs\. \[(\d+)[,\d]*\]")
 _FARTHEST = 12
@@ -29,12 +49,16 @@ def explain(situation: Situation) -> Explanation | None:
     said = situation.message
     for spot, call in failed_fits(situation):
         given = argument(call, 0, "x")
+        if _WHOLE.search(said) and (counted := _counts(spot, call)) is not None:
+            return counted
         if given is None:
             continue
         data, beside, sizes = lookup(given, spot), _BESIDE.search(said), _SIZES.search(said)
         found = None
         if is_dataset(data) and beside is not None:
-            found = _labels(spot, call, given) if beside[1] == "y" else _weights(spot, call, given, data)
+            found = _labels(spot, call, given) if beside[2] == "y" else _weights(spot, call, given, data)
+        elif beside is not None:
+            found = _beside(spot, call, given, beside[1], "y" if beside[2] == "y" else "sample_weight")
         elif is_dataset(data) and _SPLIT in said:
             found = _split(spot, call, given, data)
         elif sizes is not None and (rows := _rows_of_model(call, spot)) is not None and rows == int(sizes[2]):
@@ -55,6 +79,59 @@ def _labels(spot: Spot, call: ast.Call, given: ast.expr) -> Explanation | None:
     zipped = f"{alias(spot, 'tensorflow')}.data.Dataset.zip(({text(given)}, {text(labels)}))"
     cause = f"{text(given)} and {text(labels)} are two datasets, and fit takes one whose elements are (x, y)."
     return _told(spot, call, cause, _without(spot, call, {given: zipped}, "y", 1))
+
+
+def _beside(spot: Spot, call: ast.Call, given: ast.expr, kind: str, name: str) -> Explanation | None:
+    """`fit(generator, labels)`: each batch of a generator has its labels, or weights, with it."""
+    place = 1 if name == "y" else 99
+    node = argument(call, place, name)
+    if node is None:
+        return None
+    text, what = spot.source.text, "labels" if name == "y" else "weights"
+    value: Any = lookup(given, spot)
+    held = vars(value) if type(value).__name__ == "NumpyArrayIterator" and is_keras_class(type(value)) else {}
+    own = short(text(given), 40)
+    cause = f"{own} is a {kind}: its batches are (inputs, labels), and fit takes no {name} beside it."
+    if held and held.get("y" if name == "y" else name) is None:  # flow(x) without labels
+        made = [one for one in method_calls(spot.source.tree, "flow") if one.args]
+        cause += f" {own} was made without {what}."
+        if len(made) != 1 or made[0].lineno == call.lineno:
+            return Explanation(RULE, spot.file, call.lineno, cause, None, f"Give {text(node)} to flow(...).")
+        first = spot.source.with_argument(made[0], f"{name}={text(node)}")
+        pieces = {made[0]: first, **_without(spot, call, {}, name, place)}
+        return _told(spot, made[0], cause, pieces)
+    return _told(spot, call, cause, _without(spot, call, {}, name, place))
+
+
+def _counts(spot: Spot, call: ast.Call) -> Explanation | None:
+    """`steps_per_epoch=len(x) / 32`: a float where a number is counted."""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    given = {one.arg: one.value for one in call.keywords if one.arg in _COUNTS.get(method, ())}
+    found = {name: node for name, node in given.items() if _is_float(node, spot)}
+    if not found:
+        return None
+    pieces: dict[ast.expr, str] = {}
+    for node in found.values():
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            pieces[node] = f"{spot.source.operand(node.left)} // {spot.source.operand(node.right)}"
+        else:
+            pieces[node] = f"int({spot.source.text(node)})"
+    shown = [f"`{short(spot.source.text(node), 30)}`" for node in found.values()]
+    cause = (
+        f"{listed(list(found))} of {method} {'is a whole number' if len(found) == 1 else 'are whole numbers'}, and "
+        f"{listed(shown)} {'is a float' if len(found) == 1 else 'are floats'}."
+    )
+    return _told(spot, call, cause, pieces)
+
+
+def _is_float(node: ast.expr, spot: Spot) -> bool:
+    """Whether an expression gives a float: by its value, by a `/`, or as NumPy's roundings do."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return True
+    if isinstance(node, ast.Call):
+        return dotted(node.func).rpartition(".")[2] in _ROUND and root_is(node.func, spot, "numpy")
+    value = node.value if isinstance(node, ast.Constant) else lookup(node, spot)
+    return type(value).__name__.startswith("float")
 
 
 def _weights(spot: Spot, call: ast.Call, given: ast.expr, data: Any) -> Explanation | None:
