@@ -633,3 +633,93 @@ def a_path_that_is_returned_beside_what_is_declared():
     data = tf.data.Dataset.from_tensor_slices((["a", "b"], [2, 3]))
     for _ in data.map(lambda path, size: tf.py_function(load, [path, size], [tf.float32, tf.int32])):
         pass
+
+
+# -- slow-read ---------------------------------------------------------------------------------------------------------
+
+HALF_A_SECOND = "UPDATE call SET end_ns = start_ns + 500000000"
+
+
+def eager(body, data, Tout=tf.float32, **options):
+    return tf.data.Dataset.from_tensor_slices(data).map(lambda x: tf.py_function(body, [x], Tout), **options)
+
+
+@triggers("slow-read", pastes=True, says="(`int(x)`)", clock=HALF_A_SECOND)
+def a_number_read_in_each_round():
+    def double(x):
+        text = " ".join(str(i * int(x)) for i in range(600))
+        return np.float32(len(text))
+
+    list(eager(double, np.arange(6), num_parallel_calls=2))
+
+
+@triggers("slow-read", pastes=True, says="400 elements at the most", clock=HALF_A_SECOND)
+def a_tensor_gone_through_by_its_index():
+    def smooth(signal):
+        out = []
+        for i in range(1, len(signal) - 1):
+            out.append((float(signal[i - 1]) + float(signal[i]) + float(signal[i + 1])) / 3)
+        return np.array(out, np.float32)
+
+    list(eager(smooth, np.ones((6, 400), np.float32)))
+
+
+@triggers("slow-read", pastes=True, says="reads the tensor words", clock=HALF_A_SECOND)
+def texts_decoded_one_by_one():
+    def lengths(words):
+        found = []
+        for word in words:
+            found.append(len(word.numpy().decode("utf-8")))
+        return np.array(found, np.float32)
+
+    list(eager(lengths, np.array([["a", "bcd"] * 100] * 6)))
+
+
+@near("slow-read", clock=HALF_A_SECOND)
+def a_number_read_before_the_loop():
+    def double(x):
+        factor = int(x)
+        return np.float32(len(" ".join(str(i * factor) for i in range(600))))
+
+    list(eager(double, np.arange(6)))
+
+
+@near("slow-read", clock=HALF_A_SECOND)
+def a_loop_over_an_array():
+    def smooth(signal):
+        signal = signal.numpy()
+        return np.array([float(signal[i]) for i in range(len(signal))], np.float32)
+
+    list(eager(smooth, np.ones((6, 400), np.float32)))
+
+
+@near("slow-read", clock=HALF_A_SECOND)
+def a_loop_over_the_rows_of_a_small_batch():
+    def each(rows):
+        return np.array([np.sum(rows[i]) for i in range(4)], np.float32)
+
+    list(eager(each, np.ones((6, 4, 100), np.float32)))
+
+
+@near("slow-read", clock=HALF_A_SECOND)
+def a_numpy_functions_array():
+    def smooth(signal):
+        return np.array([float(signal[i]) for i in range(len(signal))], np.float32)
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones((6, 400), np.float32))
+    list(data.map(lambda x: tf.numpy_function(smooth, [x], tf.float32)))
+
+
+@near("slow-read", clock=HALF_A_SECOND)
+def a_loop_under_a_tape():
+    def summed(x):
+        total = 0.0
+        for i in range(len(x)):
+            total += x[i] * x[i]
+        return total
+
+    x = tf.Variable(tf.ones(200))
+    for _ in range(4):
+        with tf.GradientTape() as tape:
+            y = tf.py_function(summed, [x], tf.float32)
+        tape.gradient(y, x)
