@@ -640,8 +640,8 @@ def a_path_that_is_returned_beside_what_is_declared():
 HALF_A_SECOND = "UPDATE call SET end_ns = start_ns + 500000000"
 
 
-def eager(body, data, Tout=tf.float32, **options):
-    return tf.data.Dataset.from_tensor_slices(data).map(lambda x: tf.py_function(body, [x], Tout), **options)
+def eager(body, data, **options):
+    return tf.data.Dataset.from_tensor_slices(data).map(lambda x: tf.py_function(body, [x], tf.float32), **options)
 
 
 @triggers("slow-read", pastes=True, says="(`int(x)`)", clock=HALF_A_SECOND)
@@ -658,7 +658,7 @@ def a_tensor_gone_through_by_its_index():
     def smooth(signal):
         out = []
         for i in range(1, len(signal) - 1):
-            out.append((float(signal[i - 1]) + float(signal[i]) + float(signal[i + 1])) / 3)
+            out.append((float(signal[i - 1]) + float(signal[i]) + float(signal[i + 1])) / 3)  # noqa: PERF401
         return np.array(out, np.float32)
 
     list(eager(smooth, np.ones((6, 400), np.float32)))
@@ -669,7 +669,7 @@ def texts_decoded_one_by_one():
     def lengths(words):
         found = []
         for word in words:
-            found.append(len(word.numpy().decode("utf-8")))
+            found.append(len(word.numpy().decode("utf-8")))  # noqa: PERF401
         return np.array(found, np.float32)
 
     list(eager(lengths, np.array([["a", "bcd"] * 100] * 6)))

@@ -27,6 +27,7 @@ NAMES = (
     "lost-object",
     "method-signature",
     "missing-attribute",
+    "missing-package",
     "mixed-dtypes",
     "none-gradient",
     "none-value",

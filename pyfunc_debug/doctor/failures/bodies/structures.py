@@ -39,6 +39,8 @@ _OUTPUT = re.compile(
 _PASSES = frozenset(
     ("set", "frozenset", "generator", "map", "filter", "zip", "range", "dict_values", "dict_keys", "deque")
 )
+_SPARSE = re.compile(r"(?:csr|csc|coo|lil|dok|bsr|dia)_(?:matrix|array)")
+"""SciPy's sparse matrices."""
 _TIMES = frozenset(("datetime", "date", "Timestamp", "datetime64", "DATETIME"))
 
 
@@ -444,6 +446,9 @@ def _no_structure(node: Node, call: ast.Call, spot: Spot, kind: str, called: str
             f"{cause}: `async def` makes one of each call, and nothing runs until it is awaited. asyncio.run does that."
         )
         return _edited(spot, call, {function: f"lambda *x: asyncio.run({called}(*x))"}, what)
+    if _SPARSE.fullmatch(kind):
+        what = f"{cause}: toarray() makes an array of it, with its zeros."
+        return _edited(spot, call, {function: f"lambda *x: {called}(*x).toarray()"}, what)
     if kind.endswith("Path") or (kind in _TIMES and text):
         pieces = {function: f"lambda *x: str({called}(*x))"} | ({} if text else {tout: f"{tf}.string"})
         return _edited(spot, call, pieces, f"{cause}: as text it is a string.")

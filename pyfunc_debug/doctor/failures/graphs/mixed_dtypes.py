@@ -41,6 +41,11 @@ _WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 _TWO_TENSORS = ("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "mod", "truediv", "atan2")
 _PRODUCTS = ("matmul", "tensordot", "matvec")
 """Ops of two tensors: NumPy's functions of these names take any dtypes."""
+_MAKERS = (
+    "random.normal", "random.uniform", "random.truncated_normal", "zeros", "ones", "eye", "random.stateless_normal",
+    "random.stateless_uniform",
+)  # fmt: skip
+"""Functions of TensorFlow that make float32 where no dtype is said."""
 _BOOL = re.compile(r"DataType bool not in list of allowed values")
 _BOOL_NUMBER = re.compile(
     r"Expected bool, but got (-?[\d.e+-]+) of type '(?:int|float)'"
@@ -70,6 +75,7 @@ def explain(situation: Situation) -> Explanation | None:
             or _two(spot, statement, wanted)
             or _wholes(spot, statement, wanted)
             or _side(spot, statement, found[2], found[1])
+            or _made(spot, statement, wanted)
         )
     found = _LISTED.search(situation.message)
     if found is not None:
@@ -78,6 +84,28 @@ def explain(situation: Situation) -> Explanation | None:
     if found is not None:
         return _two(spot, statement, {found[1], found[2]}) or _side(spot, statement, found[1], found[2])
     return _bools(spot, statement) if _BOOL.search(situation.message) else None
+
+
+def _made(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | None:
+    """`x + tf.random.normal(...)`: what is made beside a tensor of another width, as under mixed precision."""
+    if "float32" not in wanted or not wanted <= {*_WIDTHS} or len(wanted) != 2:
+        return None
+    other = next(one for one in wanted if one != "float32")
+    made = [
+        one for one in calls(statement)
+        if dotted(one.func).partition(".")[2] in _MAKERS and root_is(one.func, spot, "tensorflow")
+        and not any(word.arg in ("dtype", None) for word in one.keywords)
+    ]  # fmt: skip
+    known = [name for name in dict.fromkeys(names(statement)) if dtype_of(spot.value(name)) == other]
+    if len(made) != 1 or not known:
+        return None
+    text = spot.source.text(made[0])
+    cause = (
+        f"{short(dotted(made[0].func), 30)} makes float32 where no dtype is given, and {known[0]} is {other}: "
+        "TensorFlow's ops take two tensors of one dtype."
+    )
+    new = f"{text[:-1].rstrip(', ')}, dtype={known[0]}.dtype)"
+    return Explanation(RULE, spot.file, spot.line, cause, edit_of(spot.file, spot.source.replaced({made[0]: new})))
 
 
 def _listed(spot: Spot, statement: ast.stmt, dtypes: list[str]) -> Explanation | None:

@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, shape_of_data
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, shape_of_data
 from pyfunc_debug.doctor.failures.reading.tables import is_array, is_table, valued
 
 RULE = "generator"
@@ -21,6 +21,7 @@ _POSITIONS = {"fit": ("x", "y"), "evaluate": ("x", "y"), "predict": ("x",)}
 _DATA = ("x", "y", "sample_weight", "validation_data")
 _ITERATORS = ("zip", "map", "filter", "chain", "cycle", "islice")
 _LOOKED_AT = 2_000
+_TAKE_TEXTS = ("TextVectorization", "StringLookup", "Hashing")
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -35,7 +36,7 @@ def explain(situation: Situation) -> Explanation | None:
         given |= {str(one.arg): one.value for one in call.keywords if one.arg in _DATA}
         model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
         found = _iterator(given, spot) if _UNKNOWN.search(text) else None
-        found = found or (_texts(given, spot) if _TEXTS.search(text) else None)
+        found = found or (_texts(given, spot, model) if _TEXTS.search(text) else None)
         found = found or _lists(given, spot, len(getattr(model, "inputs", None) or ()))
         if found is not None:
             return found
@@ -64,7 +65,26 @@ def _kind(node: ast.expr, spot: Spot) -> str:
     return type(lookup(node, spot)).__name__
 
 
-def _texts(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
+def _for_a_text_layer(spot: Spot, node: ast.expr, model: Any) -> Explanation | None:
+    """An array of texts for a model that begins with a layer which takes them: a tensor of texts, by a text Input."""
+    layers = [one for one in getattr(model, "layers", None) or () if type(one).__name__ in _TAKE_TEXTS]
+    if not layers:
+        return None
+    text, tf = spot.source.text, alias(spot, "tensorflow")
+    pieces = {node: f"{tf}.constant({text(node)})"}
+    cause = f"{text(node)} is an array of texts, and Keras takes a tensor of them."
+    inputs: Any = getattr(model, "inputs", None) or ()
+    made = [one for one in calls(spot.source.tree) if dotted(one.func).rpartition(".")[2] in ("Input", "InputLayer")]
+    if len(inputs) == 1 and str(getattr(inputs[0], "dtype", "string")) != "string":
+        if len(made) != 1 or any(one.arg == "dtype" for one in made[0].keywords):
+            return None
+        pieces[made[0]] = spot.source.with_argument(made[0], 'dtype="string"')
+        cause += f" The Input in front of {type(layers[0]).__name__} takes numbers where no dtype is given."
+    first = min(pieces, key=lambda one: one.lineno)
+    return Explanation(RULE, spot.file, first.lineno, cause, Edit(spot.file, *spot.source.kept_lines(pieces)))
+
+
+def _texts(given: dict[str, ast.expr], spot: Spot, model: Any) -> Explanation | None:
     """Arrays of texts: numbers that were read as text, and labels by their names."""
     np, text = alias(spot, "numpy"), spot.source.text
     for name, node in given.items():
@@ -83,6 +103,8 @@ def _texts(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
             cause += " np.unique gives each name a number, in the order of the alphabet."
             new = f"{np}.unique({text(node)}, return_inverse=True)[1]"
             edit = edit_of(spot.file, spot.source.replaced({node: new}))
+        elif name == "x" and (found := _for_a_text_layer(spot, node, model)) is not None:
+            return found
         else:
             advice = f"Make numbers of {text(node)} first: keras.layers.StringLookup, or one column for each."
             return Explanation(RULE, spot.file, node.lineno, cause, None, advice)

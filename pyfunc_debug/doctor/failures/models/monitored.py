@@ -81,7 +81,8 @@ def instead(monitor: str, logs: list[str]) -> str | None:
     found = next((one for one in wanted if one in logs), None)
     if found is not None:
         return found
-    numbered = [one for one in logs if re.sub(r"_\d+$", "", one).lower() in (monitor.lower(), f"{before}{same[1]}")]
+    base = re.sub(r"_\d+$", "", monitor).lower()  # Keras 2 numbered the metrics of all models of a process
+    numbered = [one for one in logs if re.sub(r"_\d+$", "", one).lower() in (base, f"{before}{same[1]}")]
     if not numbered and name in ("acc", "accuracy"):
         numbered = [one for one in logs if re.fullmatch(rf"{before}(?!val_)\w*_accuracy", one)]
     return numbered[0] if len(numbered) == 1 else None
