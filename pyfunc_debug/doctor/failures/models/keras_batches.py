@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments, own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parameters, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, of_keras
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, of_keras, shape_of
 
 RULE = "generator"
 _TUPLE = re.compile(r"the generator must return a tuple, either \(input,\)")
@@ -39,10 +39,12 @@ _MAKES_ARRAYS = {
 }  # fmt: skip
 _MOST = 3
 """More returns than these are not a paste."""
+_LONGEST = 40
+"""A text that may stand in a paste twice."""
 
 
 @dataclass(frozen=True)
-class _Maker:
+class Maker:
     """The function that makes batches.
 
     Attributes:
@@ -50,14 +52,19 @@ class _Maker:
       function: Its definition.
       verb: "returns" or "yields".
       values: What it returns or yields, each statement once.
-      inputs: How many inputs the model has; 0 where that is not known.
+      tensors: The inputs of the model; none where they are not known.
     """
 
     spot: Spot
     function: ast.FunctionDef
     verb: str
     values: tuple[ast.expr, ...]
-    inputs: int = 0
+    tensors: tuple[Any, ...] = ()
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs the model has."""
+        return len(self.tensors)
 
     @property
     def source(self) -> Source:
@@ -99,13 +106,13 @@ def explain(situation: Situation) -> Explanation | None:
             if maker is None or tell is None or (tell in _AT_FIRST and _had_batches(maker, situation)):
                 continue
             model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
-            found = tell(replace(maker, inputs=len(getattr(model, "inputs", None) or ())), text, call)
+            found = tell(replace(maker, tensors=tuple(getattr(model, "inputs", None) or ())), text, call)
             if found is not None:
                 return found
     return None
 
 
-def _had_batches(maker: _Maker, situation: Situation) -> bool:
+def _had_batches(maker: Maker, situation: Situation) -> bool:
     """Whether batches of it were taken."""
     rows = situation.rows(
         "SELECT 1 FROM call c JOIN node n ON n.id = c.node WHERE n.file = ? AND n.line = ? AND c.status = 'ok' LIMIT 1",
@@ -114,7 +121,7 @@ def _had_batches(maker: _Maker, situation: Situation) -> bool:
     return bool(rows)
 
 
-def batch_maker(given: ast.expr, spot: Spot) -> _Maker | None:
+def batch_maker(given: ast.expr, spot: Spot) -> Maker | None:
     """The function behind what `fit` is given: a PyDataset, a generator, or a call that makes one of them."""
     function: Any = None
     value = lookup(given.func if isinstance(given, ast.Call) else given, spot)
@@ -134,7 +141,7 @@ def batch_maker(given: ast.expr, spot: Spot) -> _Maker | None:
     return _of_code(getattr(function, "__code__", None), getattr(function, "__globals__", {}), "yields")
 
 
-def _of_code(code: CodeType | None, module: Mapping[str, Any], verb: str) -> _Maker | None:
+def _of_code(code: CodeType | None, module: Mapping[str, Any], verb: str) -> Maker | None:
     if code is None:
         return None
     spot = Spot(code.co_filename, code.co_firstlineno, {}, module, "")
@@ -144,11 +151,11 @@ def _of_code(code: CodeType | None, module: Mapping[str, Any], verb: str) -> _Ma
         if code.co_firstlineno in (one.lineno, *(decorator.lineno for decorator in one.decorator_list)):
             kind = ast.Return if verb == "returns" else ast.Yield
             found = [part.value for part in own_nodes(one) if isinstance(part, kind)]
-            return _Maker(spot, one, verb, tuple(value for value in found if value is not None))
+            return Maker(spot, one, verb, tuple(value for value in found if value is not None))
     return None
 
 
-def _explained(maker: _Maker, cause: str, pieces: dict[ast.expr, str], advice: str) -> Explanation:
+def _explained(maker: Maker, cause: str, pieces: dict[ast.expr, str], advice: str) -> Explanation:
     """The explanation, with the values of a function written otherwise, if they are on neighbouring lines."""
     line = min(pieces, key=lambda one: one.lineno).lineno if pieces else maker.function.lineno
     edit = None
@@ -162,7 +169,7 @@ def _explained(maker: _Maker, cause: str, pieces: dict[ast.expr, str], advice: s
     return Explanation(RULE, maker.spot.file, line, cause, edit, "" if edit else advice, "likely")
 
 
-def _list_of_generator(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+def _list_of_generator(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
     """`yield [x, y]`: Keras refuses it."""
     if maker.verb != "yields" or "Received: [" not in text:
         return None
@@ -171,7 +178,7 @@ def _list_of_generator(maker: _Maker, text: str, call: ast.Call) -> Explanation 
     return _explained(maker, cause, pieces, "Yield a tuple: `yield x, y`.")
 
 
-def _tupled(value: ast.expr, maker: _Maker) -> str:
+def _tupled(value: ast.expr, maker: Maker) -> str:
     """`[x, y]` as `x, y`; any other list as `tuple(batch)`."""
     if not isinstance(value, ast.List) or not value.elts:
         return f"tuple({maker.source.text(value)})"
@@ -179,7 +186,7 @@ def _tupled(value: ast.expr, maker: _Maker) -> str:
     return ", ".join(parts) if len(parts) > 1 else f"({parts[0]},)"
 
 
-def _part(value: ast.expr, maker: _Maker) -> str | None:
+def _part(value: ast.expr, maker: Maker) -> str | None:
     """A list in a batch as what tf.data takes: of inputs a tuple, of rows or numbers an array; None for no list."""
     text = maker.source.text(value)
     if isinstance(value, ast.List):
@@ -193,7 +200,7 @@ def _part(value: ast.expr, maker: _Maker) -> str | None:
             return f"tuple({text})"
         return f"{alias(maker.spot, 'numpy')}.array({text})" if not made.elts and _grown(value.id, maker) else None
     return (
-        f"{alias(maker.spot, 'numpy')}.array({text})" if _is_list(made) and not _is_array(_last(value, maker)) else None
+        f"{alias(maker.spot, 'numpy')}.array({text})" if _is_list(made) and not is_array(_last(value, maker)) else None
     )
 
 
@@ -210,7 +217,7 @@ def _is_of_numbers(value: ast.expr) -> bool:
     return isinstance(value, ast.List) and all(isinstance(one, (ast.Constant, ast.UnaryOp)) for one in value.elts)
 
 
-def _last(value: ast.expr, maker: _Maker) -> ast.expr:
+def _last(value: ast.expr, maker: Maker) -> ast.expr:
     """What a name was last assigned above the place where it stands; any other value as it is."""
     above = [
         one.value for one in own_nodes(maker.function)
@@ -220,7 +227,7 @@ def _last(value: ast.expr, maker: _Maker) -> ast.expr:
     return max(above, key=lambda one: one.lineno, default=value)
 
 
-def _holds_rows(value: ast.expr, maker: _Maker) -> bool:
+def _holds_rows(value: ast.expr, maker: Maker) -> bool:
     """Whether a part of a batch is an array of many rows: `np.array(images)`, and not `np.array([image])`."""
     made = _last(value, maker)
     called = ast.unparse(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
@@ -233,7 +240,7 @@ def _holds_rows(value: ast.expr, maker: _Maker) -> bool:
     )
 
 
-def _grown(name: str, maker: _Maker) -> list[ast.Call]:
+def _grown(name: str, maker: Maker) -> list[ast.Call]:
     """The calls with which a function appends to one of its lists."""
     return [
         one for one in own_nodes(maker.function)
@@ -242,7 +249,7 @@ def _grown(name: str, maker: _Maker) -> list[ast.Call]:
     ]  # fmt: skip
 
 
-def _by_input(maker: _Maker) -> dict[ast.expr, str]:
+def _by_input(maker: Maker) -> dict[ast.expr, str]:
     """A list of rows, each with one array of every input of the model, as one array of each input."""
     pieces: dict[ast.expr, str] = {}
     for value in maker.values:
@@ -258,7 +265,7 @@ def _by_input(maker: _Maker) -> dict[ast.expr, str]:
     return pieces
 
 
-def _lists_inside(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+def _lists_inside(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
     """`return [a, b], y`: tf.data takes the list for one tensor."""
     pieces: dict[ast.expr, str] = {}
     places: set[int] = set()
@@ -279,7 +286,7 @@ def _lists_inside(maker: _Maker, text: str, call: ast.Call) -> Explanation | Non
     return _explained(maker, cause, pieces, "Use tuples for several inputs, and arrays for rows.")
 
 
-def _other_batch(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+def _other_batch(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
     """What is not a batch at all: None, or more values than inputs, targets and weights."""
     found = _BATCH.search(text)
     takes = "Keras takes (inputs, targets), (inputs,), or (inputs, targets, sample_weights)."
@@ -305,7 +312,7 @@ def _other_batch(maker: _Maker, text: str, call: ast.Call) -> Explanation | None
     return _explained(maker, cause, pieces, "Group it so: `return (a, b, c), y`.")
 
 
-def _side_by_side(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+def _side_by_side(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
     """`return a, b, y` for a model of two inputs: Keras takes b for the target."""
     found = _INPUTS.search(text)
     inputs = int(found[1]) if found is not None else 0
@@ -327,7 +334,7 @@ def _side_by_side(maker: _Maker, text: str, call: ast.Call) -> Explanation | Non
         first = f"({', '.join(texts[:inputs])})"
         pieces[value] = ", ".join([first, *texts[inputs:]]) if len(parts) > inputs else f"({first},)"
     if not pieces:
-        return None
+        return None if predicts else _alone(maker, call)
     cause = (
         f"{maker.name} {maker.verb} the {inputs} inputs side by side: of a tuple Keras takes the first for the inputs, "
         "the second for the targets, and the third for weights. Several inputs are one tuple in it."
@@ -335,7 +342,38 @@ def _side_by_side(maker: _Maker, text: str, call: ast.Call) -> Explanation | Non
     return _explained(maker, cause, pieces, "")
 
 
-def _stacked(maker: _Maker, inputs: int) -> dict[ast.expr, str]:
+def _alone(maker: Maker, call: ast.Call) -> Explanation | None:
+    """`return x, y` for a model of several inputs: the same array for each, if that is meant."""
+    pairs = [one for one in maker.values if isinstance(one, ast.Tuple) and len(one.elts) == 2]
+    first = {maker.source.text(one.elts[0]) for one in pairs}
+    if len(pairs) != len(maker.values) or len(first) != 1 or _is_structure(maker.made(pairs[0].elts[0])):
+        return None
+    text, count = first.pop(), maker.inputs
+    shapes = [shape[1:] for one in maker.tensors if (shape := shape_of(one)) is not None]
+    called = short(", ".join(str(one.name) for one in maker.tensors), 40)
+    cause = (
+        f"{maker.name} {maker.verb} one array for the inputs, {short(text, 40)}, and the model has {count}: {called}. "
+        f"Keras takes a tuple of {count} arrays for them."
+    )
+    advice = (
+        f"Let it {maker.verb[:-1]} ((a, b), labels)." if count == 2 else "Group the arrays of the inputs in a tuple."
+    )
+    if len(shapes) < count or len(set(shapes)) > 1 or len(text) > _LONGEST or count > _MOST:
+        return _explained(maker, cause, {}, advice)
+    cause += f" If {'both' if count == 2 else 'all'} take the same:"
+    return _explained(maker, cause, {one.elts[0]: f"({', '.join([text] * count)})" for one in pairs}, advice)
+
+
+def _is_structure(value: ast.expr) -> bool:
+    """Whether an expression is, or may make, several arrays."""
+    listed = isinstance(
+        value, (ast.Tuple, ast.List, ast.Dict, ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.Starred)
+    )
+    plain = isinstance(value, (ast.Subscript, ast.Name, ast.Attribute))
+    return listed or not (plain or is_array(value))
+
+
+def _stacked(maker: Maker, inputs: int) -> dict[ast.expr, str]:
     """`np.array([left, right])` for two inputs as the tuple of both."""
     pieces: dict[ast.expr, str] = {}
     for value in maker.values:
@@ -348,7 +386,7 @@ def _stacked(maker: _Maker, inputs: int) -> dict[ast.expr, str]:
     return pieces
 
 
-def _numbers(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+def _numbers(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
     """Numbers where a batch has arrays: a list of them, or one example instead of a batch."""
     found = _RANK.search(text)
     parts = [one for value in maker.values for one in _leaves(value)]
@@ -360,7 +398,7 @@ def _numbers(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
         single = not beside
         pieces = {
             one: f"{np}.array({maker.source.text(one)})" if beside else f"{np}.array([{maker.source.text(one)}])"
-            for one in parts if not _is_array(maker.made(one)) and not _holds_rows(one, maker)
+            for one in parts if not is_array(maker.made(one)) and not _holds_rows(one, maker)
         }  # fmt: skip
     else:
         pieces |= _by_input(maker)
@@ -375,7 +413,7 @@ def _numbers(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
     return _explained(maker, cause, pieces, f"Let it {maker.verb[:-1]} arrays with a first axis for the batch.")
 
 
-def _examples(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
+def _examples(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
     """Single examples: they have one axis less than the model's input, whose first is the batch's."""
     said = _AXES.search(text)
     if said is None:
@@ -395,7 +433,7 @@ def _examples(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
     return _explained(maker, cause, pieces, f"Let it {maker.verb[:-1]} batches: x[None] is one of one example.")
 
 
-def _is_unpacked(value: ast.expr, maker: _Maker) -> bool:
+def _is_unpacked(value: ast.expr, maker: Maker) -> bool:
     """Whether a name is one of several that a call's result is unpacked to: `x, y = self.batch(i)`."""
     return any(
         isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and isinstance(one.targets[0], ast.Tuple)
@@ -404,7 +442,7 @@ def _is_unpacked(value: ast.expr, maker: _Maker) -> bool:
     )  # fmt: skip
 
 
-def _is_array(value: ast.expr) -> bool:
+def is_array(value: ast.expr) -> bool:
     """Whether an expression makes an array or a tensor with axes: `tf.expand_dims(x, 0)`, `x[None]`, `x[:5]`."""
     if isinstance(value, ast.Call):
         return ast.unparse(value.func).rpartition(".")[2] in _MAKES_ARRAYS
@@ -480,7 +518,7 @@ def _inputs_only(spot: Spot, call: ast.Call) -> Explanation | None:
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {parts}.", "likely")
 
 
-_CAUSES: tuple[tuple[re.Pattern[str], Callable[[_Maker, str, ast.Call], Explanation | None]], ...] = (
+_CAUSES: tuple[tuple[re.Pattern[str], Callable[[Maker, str, ast.Call], Explanation | None]], ...] = (
     (_TUPLE, _list_of_generator),
     (_BATCH, _other_batch),
     (_LISTS, _lists_inside),

@@ -9,9 +9,10 @@ import ast
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.failures.models.keras_batches import Maker, batch_maker, is_array
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled, failed_fits
 from pyfunc_debug.doctor.failures.models.keras_structures import Given, given_to, outputs_of, through_keras, validation
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import parameters, short
@@ -48,6 +49,8 @@ def explain(situation: Situation) -> Explanation | None:
 def _as_many(given: Given) -> Explanation | None:
     """One array of labels for several outputs, or a list with another number of them."""
     data = lookup(given.x, given.spot)
+    if not is_dataset(data) and given.y is None and (maker := batch_maker(given.x, given.spot)) is not None:
+        return _in_batches(given, maker)
     if is_dataset(data):
         spec = data.element_spec
         labels = spec[1] if isinstance(spec, tuple) and len(spec) in (2, 3) else None
@@ -67,6 +70,33 @@ def _as_many(given: Given) -> Explanation | None:
         cause = f"{outputs_of(given)}, and {where} {len(labels)} arrays of labels."
         return given.told(cause, None, "Keras wants one for each output, in their order.")
     return None
+
+
+def _in_batches(given: Given, maker: Maker) -> Explanation | None:
+    """A generator or PyDataset of the user's whose batches have one array of labels for several outputs."""
+    pairs = [one for one in maker.values if isinstance(one, (ast.Tuple, ast.List)) and len(one.elts) in (2, 3)]
+    labels = [one.elts[1] for one in pairs]
+    plain = all(
+        isinstance(maker.made(one), (ast.Subscript, ast.Attribute)) or is_array(maker.made(one)) for one in labels
+    )
+    if given.outputs < 2 or not pairs or len(pairs) != len(maker.values) or not plain:
+        return None
+    cause = (
+        f"{outputs_of(given)}, and each batch that {maker.name} {maker.verb} has one array of labels, "
+        f"{short(maker.source.text(labels[0]), 40)}: Keras wants one for each output."
+    )
+    count, texts = given.outputs, {maker.source.text(one) for one in labels}
+    advice = f"Let it {maker.verb[:-1]} a tuple of {count} arrays for the labels, in the order of the outputs."
+    shapes = {shape[1:] for one in given.model.outputs if (shape := shape_of(one)) is not None}
+    edit = None
+    if len(shapes) == len(texts) == 1 and count <= _MOST and len({one.lineno for one in labels}) == 1:
+        text = texts.pop()
+        edit = edit_of(
+            maker.spot.file, maker.source.replaced({one: f"({', '.join([text] * count)})" for one in labels})
+        )
+    if edit is not None:
+        cause += f" If {'both' if count == 2 else 'all'} learn the same:"
+    return Explanation(RULE, maker.spot.file, labels[0].lineno, cause, edit, "" if edit else advice)
 
 
 def _weighed(given: Given) -> Explanation | None:
