@@ -39,6 +39,8 @@ class Arrays:
 
         def look(_: Any, args: tuple[Any, ...]) -> None:
             user = self._user()
+            if user is not None and len(args) > 1 and args[1] == {}:  # no step has run
+                self._empty(user, sys._getframe(2))
             facts = private.keras_output(args[0]) if user is not None else None
             if facts is not None:
                 file = user.f_code.co_filename
@@ -89,6 +91,20 @@ class Arrays:
         place = user.f_code.co_filename, user.f_lineno
         self._looks[place] = self._looks.get(place, 0) + 1
         return user if self._looks[place] <= _LOOKS else None
+
+    def _empty(self, user: Any, keras: Any) -> None:
+        """Notices that `fit` or `evaluate` was given an array without a row."""
+        given: Any = getattr(keras.f_locals.get("x"), "shape", None)
+        shape = tuple(given) if isinstance(given, tuple) or type(given).__name__ == "TensorShape" else ()
+        method = keras.f_code.co_name
+        if method not in ("fit", "evaluate") or not shape or shape[0] != 0:
+            return
+        validates = bool(keras.f_locals.get("use_cached_eval_dataset", False))
+        self._observer.notice(
+            Notice.EMPTY_FIT, None, None, file=user.f_code.co_filename, line=user.f_lineno, method=method,
+            shape=[int(one) for one in shape], validates=validates, epochs=int(keras.f_locals.get("epochs") or 1),
+            sources=[user.f_code.co_filename],
+        )  # fmt: skip
 
     def _column(self, found: Any, _: tuple[Any, ...]) -> None:
         """Notices names of as many numbers in a row as there are predictions in a column."""

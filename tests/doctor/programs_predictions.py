@@ -136,3 +136,61 @@ def a_warning_of_keras_that_takes_the_logits_itself():
     model = keras.Sequential([keras.layers.Dense(3, activation="softmax")])
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     model.fit(np.ones((8, 2)), np.zeros(8), verbose=0)
+
+
+# -- empty-fit --------------------------------------------------------------------------------------------------------
+
+
+def _one_layer():
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model
+
+
+@triggers("empty-fit", severity="error", says="frames.x has no row, [0, 3]: fit ran no step in 2 epochs")
+def whole_batches_of_too_few_rows():
+    class Frames:
+        def __init__(self, x, y, size):
+            count = len(x) // size
+            self.x, self.y = x[: count * size], y[: count * size]
+
+    frames = Frames(np.ones((20, 3)), np.ones(20), 256)
+    history = _one_layer().fit(frames.x, frames.y, epochs=2, verbose=0)
+    assert history.history == {}
+
+
+@triggers("empty-fit", says="makes it: x[y > 1]")
+def a_filter_that_leaves_no_row():
+    x, y = np.ones((20, 3)), np.ones(20)
+    x, y = x[y > 1], y[y > 1]
+    model = _one_layer()
+    model.fit(x=x, y=y, verbose=0)
+
+
+@triggers("empty-fit", says="evaluate ran no step, and what it gives is of no row")
+def no_row_to_evaluate():
+    x, y = np.ones((20, 3)), np.ones(20)
+    held = int(0.02 * len(x))
+    _one_layer().evaluate(x[:held], y[:held], verbose=0)
+
+
+@triggers("empty-fit", says="the x of validation_data has no row, [0, 3]")
+def no_row_to_validate_with():
+    x, y = np.ones((20, 3)), np.ones(20)
+    _one_layer().fit(x, y, validation_data=(x[20:], y[20:]), epochs=2, verbose=0)
+
+
+@near("empty-fit")
+def no_epoch():
+    _one_layer().fit(np.ones((4, 3)), np.ones(4), epochs=0, verbose=0)
+
+
+@near("empty-fit")
+def fewer_rows_than_a_batch():
+    _one_layer().fit(np.ones((4, 3)), np.ones(4), batch_size=256, verbose=0)
+
+
+@near("empty-fit")
+def one_row_to_validate_with():
+    x, y = np.ones((20, 3)), np.ones(20)
+    _one_layer().fit(x, y, validation_data=(x[19:], y[19:]), verbose=0)
