@@ -12,12 +12,14 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_keras
+from pyfunc_debug.doctor.failures.reading.symbols import calls, held, lookup, of_keras
 from pyfunc_debug.doctor.failures.reading.tables import is_array, is_frame
 
 _OF_NONE = re.compile(r"NoneType")
 _PATH = re.compile(r"Failed to format this callback filepath: .*Reason: \\?'(\w+)")
 _NUMBERS = (int, float)
+_MEASURED = ("accuracy", "acc", "mae", "mse", "mean_absolute_error", "mean_squared_error")
+"""Names of metrics that stand for one kind of number, and that `compile` takes."""
 _FARTHEST = 8
 """Lines that one paste goes over."""
 
@@ -33,17 +35,67 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.kind == "KeyError" and situation.inner.args:
         asked = [
             (one.value, one.slice) for one in ast.walk(statement)
-            if isinstance(one, ast.Subscript) and _text(one.slice) == situation.inner.args[0]
+            if isinstance(one, ast.Subscript) and situation.inner.args[0] in (_text(one.slice), _kept(one.slice, spot))
         ]  # fmt: skip
+        before = _before_its_end(spot, asked)
+        if before is not None:
+            return before
     elif situation.kind == "TypeError" and _OF_NONE.search(situation.message):
         asked = _gotten(spot, statement)
     else:
         return None
     for owner, key in asked:
-        logs, name = _logs(owner, spot), _text(key)
+        logs, name = _logs(owner, spot), _text(key) or _kept(key, spot)
         if name and logs and name not in logs:
             return _told(situation, spot, owner, key, name, logs)
     return None
+
+
+def _kept(key: ast.expr, spot: Spot) -> str:
+    """The text that a name stands for: `logs[k]`."""
+    value = spot.value(key.id) if isinstance(key, ast.Name) else None
+    return value if type(value) is str else ""
+
+
+def _before_its_end(spot: Spot, asked: list[tuple[ast.expr, ast.expr]]) -> Explanation | None:
+    """`self.model.history.history["loss"][-1]` in a callback: Keras adds an epoch's numbers behind the user's own."""
+    for owner, key in asked:
+        text, given = spot.source.text(owner), parameters(spot.function) if spot.function is not None else []
+        name = getattr(spot.function, "name", "")
+        logs = spot.value(given[1]) if len(given) > 1 and name == "on_epoch_end" and spot.by == "Keras" else None
+        if not text.endswith(".history.history") or type(logs) is not dict or not _text(key):
+            continue
+        model = (
+            held(owner.value.value, spot)
+            if isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Attribute)
+            else None
+        )
+        past = vars(model).get("history") if of_keras(type(model), "Model") else None
+        if not of_keras(type(past), "History") or vars(past).get("history") != {}:
+            continue
+        meant = _text(key) if _text(key) in logs else instead(_text(key), list(logs))
+        whole = spot.source.parent(key)
+        outer = spot.source.parent(whole) if whole is not None else None
+        last = isinstance(outer, ast.Subscript) and spot.source.text(outer.slice) == "-1"
+        cause = (
+            f"{text} has no number at the end of the first epoch: Keras writes an epoch into it after the callbacks of "
+            f"fit have run. {given[1]} has those of this epoch: {short(', '.join(map(str, logs)), 60)}."
+        )
+        edit = None
+        if last and meant is not None and isinstance(outer, ast.Subscript):
+            edit = edit_of(spot.file, spot.source.replaced({outer: f"{given[1]}{_bracketed(key, meant, spot)}"}))
+        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Read {given[1]} there.")
+    return None
+
+
+def _bracketed(key: ast.expr, name: str, spot: Spot) -> str:
+    return f"[{_quoted(key, name, spot)}]"
+
+
+def _quoted(key: ast.expr, name: str, spot: Spot) -> str:
+    """A name between the quotes that the user has there: in an f-string no others may stand."""
+    mark = spot.source.text(key)[-1:]
+    return f"{mark}{name}{mark}" if mark in ("'", '"') else f'"{name}"'
 
 
 def _of_path(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
@@ -104,7 +156,9 @@ def _logs(owner: ast.expr, spot: Spot) -> list[str]:
 def _of_callback(owner: ast.Name, spot: Spot) -> bool:
     """Whether Keras gave it to the function that runs."""
     function = spot.function
-    return spot.by == "Keras" and isinstance(function, ast.FunctionDef) and owner.id in parameters(function)
+    return (
+        spot.by == "Keras" and isinstance(function, (ast.FunctionDef, ast.Lambda)) and owner.id in parameters(function)
+    )
 
 
 def _of_history(owner: ast.Name, spot: Spot) -> bool:
@@ -129,8 +183,14 @@ def _told(
     cause = f"{text} has no `{name}`: its names are {short(', '.join(logs), 60)}."
     validated = any(one.startswith("val_") for one in logs)
     if not name.startswith("val_") or validated:
-        new = instead(name, logs)
-        edit = Edit(spot.file, *spot.source.kept_lines(_renamed(spot, owner, logs, {key: f'"{new}"'}))) if new else None
+        new = instead(name, logs) if _text(key) else None
+        if new is None and (measured := _without_metrics(spot, owner, name, logs, cause)) is not None:
+            return measured
+        edit = (
+            Edit(spot.file, *spot.source.kept_lines(_renamed(spot, owner, logs, {key: _quoted(key, new, spot)})))
+            if new
+            else None
+        )
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Ask for one of these names.")
     if "batch" in getattr(spot.function, "name", ""):
         advice = "The numbers of validation come at the end of an epoch: read them in on_epoch_end."
@@ -150,13 +210,33 @@ def _told(
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Give it validation_data.", "likely")
 
 
+def _without_metrics(spot: Spot, owner: ast.expr, name: str, logs: list[str], cause: str) -> Explanation | None:
+    """`logs["accuracy"]` where `compile` was given no metrics: with this one."""
+    past = lookup(owner.value, spot) if isinstance(owner, ast.Attribute) else None
+    if not (isinstance(owner, ast.Name) or of_keras(type(past), "History")):  # a table of the user's own
+        return None
+    metric = name.removeprefix("val_")
+    compiles = [one for one in spot.source.calls_of(frozenset({"compile"})) if isinstance(one.func, ast.Attribute)]
+    if metric not in _MEASURED or not set(logs) <= {"loss", "val_loss", "learning_rate"} or len(compiles) != 1:
+        return None
+    given = compiles[0]
+    if len(given.args) > 2 or any(one.arg in ("metrics", "weighted_metrics", None) for one in given.keywords):
+        return None
+    if dotted(given.func) == "re.compile":
+        return None
+    cause = f"{cause} compile (line {given.lineno}) was given no metrics: fit measures the loss alone."
+    lines = spot.source.ended(given, f'metrics=["{metric}"]')
+    edit = Edit(spot.file, given.lineno, given.end_lineno or given.lineno, lines)
+    return Explanation(RULE, spot.file, spot.line, cause, edit)
+
+
 def _renamed(spot: Spot, owner: ast.expr, logs: list[str], pieces: dict[ast.expr, str]) -> dict[ast.expr, str]:
     """The same for what stands near and asks for another name that is not there."""
     for one in ast.walk(spot.source.tree):
         if isinstance(one, ast.Subscript) and ast.unparse(one.value) == ast.unparse(owner) and _text(one.slice):
             new = instead(_text(one.slice), logs) if _text(one.slice) not in logs else None
             if new is not None and new.startswith("val_") == _text(one.slice).startswith("val_"):
-                pieces |= {one.slice: f'"{new}"'} if abs(one.lineno - spot.line) < _FARTHEST else {}
+                pieces |= {one.slice: _quoted(one.slice, new, spot)} if abs(one.lineno - spot.line) < _FARTHEST else {}
     return pieces
 
 

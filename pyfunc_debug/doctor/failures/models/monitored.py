@@ -85,6 +85,17 @@ def instead(monitor: str, logs: list[str]) -> str | None:
     numbered = [one for one in logs if re.sub(r"_\d+$", "", one).lower() in (base, f"{before}{same[1]}")]
     if not numbered and name in ("acc", "accuracy"):
         numbered = [one for one in logs if re.fullmatch(rf"{before}(?!val_)\w*_accuracy", one)]
+    if not numbered and len(name) > 2:  # `dice` for `dice_coef`
+        rest = [
+            one.removeprefix(before)
+            for one in logs
+            if one.startswith(before) and one.startswith("val_") is bool(before)
+        ]
+        numbered = [
+            f"{before}{one}"
+            for one in rest
+            if one.startswith(f"{name}_") or (name.startswith(f"{one}_") and one not in ("loss", "learning_rate"))
+        ]
     return numbered[0] if len(numbered) == 1 else None
 
 
