@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, lookup
 from pyfunc_debug.interception.names.private import keras_layers
 
@@ -46,6 +46,8 @@ def explain(situation: Situation) -> Explanation | None:
         ]  # fmt: skip
         if len(made) > 1:
             made = [one for one in made if _rows(one[2], spot) == rows]
+        if len(made) == 1 and largest is None and _counts(made[0][1], made[0][2]):
+            return _positions(*made[0], rows, seen, _length(call, spot))
         plain = len(made) == 1 and isinstance(argument(made[0][2], 0, "input_dim"), ast.Constant)
         if len(made) != 1 or (largest is None and (seen != rows or plain)):
             return Explanation(RULE, spot.file, call.lineno, cause, None, "Give input_dim the largest id and one more.")
@@ -56,6 +58,46 @@ def explain(situation: Situation) -> Explanation | None:
         edit = edit_of(file, source.replaced({given: new}))
         return Explanation(RULE, file, given.lineno, cause, edit, "", "measured" if largest is not None else "likely")
     return None
+
+
+def _counts(source: Source, embedding: ast.Call) -> bool:
+    """Whether a layer that is an attribute looks up `tf.range(...)`: positions."""
+    holder = source.parent(embedding)
+    name = dotted(holder.targets[0]) if isinstance(holder, ast.Assign) else ""
+    for one in calls(source.tree):
+        if name.startswith("self.") and dotted(one.func) == name and one.args:
+            given, function = one.args[0], source.function(one.lineno)
+            if isinstance(given, ast.Name) and isinstance(function, ast.FunctionDef):
+                return any("range" in source.text(made) for made in _assigned(function, given.id))
+            return "range" in source.text(given)
+    return False
+
+
+def _assigned(function: ast.FunctionDef, name: str) -> list[ast.expr]:
+    return [
+        one.value for one in ast.walk(function)
+        if isinstance(one, ast.Assign) and [dotted(target) for target in one.targets] == [name]
+    ]  # fmt: skip
+
+
+def _positions(file: str, source: Source, embedding: ast.Call, rows: int, seen: int, length: int | None) -> Explanation:
+    """Positions of sequences that are longer than the layer."""
+    given = argument(embedding, 0, "input_dim")
+    assert given is not None
+    cause = f"This Embedding layer has {rows} rows, for positions 0 to {rows - 1}, and looks up position {seen}"
+    if length is None or length <= seen:
+        advice = "Give input_dim the length of the longest sequence, or cut the sequences to its rows."
+        return Explanation(RULE, file, given.lineno, f"{cause}: a sequence is longer.", None, advice)
+    edit = edit_of(file, source.replaced({given: str(length)}))
+    cause += f": the rows of the data have {length} columns."
+    return Explanation(RULE, file, given.lineno, cause, edit, "" if edit else f"Give it {length} rows.", "likely")
+
+
+def _length(call: ast.Call, spot: Spot) -> int | None:
+    """The columns of the one array that `fit` gets."""
+    given = argument(call, 0, "x")
+    value: Any = lookup(given, spot) if given is not None else None
+    return int(value.shape[1]) if is_ndarray(value) and value.ndim == 2 else None
 
 
 def _reads_the_input(layer: Any, model: Any) -> bool:

@@ -209,7 +209,9 @@ def _rows_of_model(call: ast.Call, spot: Spot) -> int | None:
 
 
 def _last_batch(spot: Spot, call: ast.Call, given: ast.expr, data: Any, rows: int, left: int) -> Explanation | None:
-    """A last batch that is smaller than the size which the model's input fixes."""
+    """A batch of another size than the model's input fixes, the last one or each."""
+    if left > rows:
+        return _larger(spot, call, given, data, rows, left)
     cause = f"The model's input fixes the size of a batch, {rows}, and the last batch has {left} rows."
     if is_dataset(data):
         batches = [one for one in method_calls(spot.source.tree, "batch") if one.args and not one.keywords]
@@ -229,6 +231,27 @@ def _last_batch(spot: Spot, call: ast.Call, given: ast.expr, data: Any, rows: in
         elif one is not None:
             return None
     return _told(spot, call, f"{cause} {shape[0] - left} of the {shape[0]} rows make whole batches.", pieces)
+
+
+def _larger(spot: Spot, call: ast.Call, given: ast.expr, data: Any, rows: int, size: int) -> Explanation | None:
+    """Batches that are larger than the size which the model's input fixes: of 32 rows, where `fit` is given none."""
+    cause = f"The model's input fixes the size of a batch, {rows}, and a batch has {size} rows."
+    pieces: dict[ast.expr, str] = {}
+    if is_dataset(data):
+        batches = [one for one in method_calls(spot.source.tree, "batch") if one.args]
+        if len(batches) != 1:
+            return Explanation(RULE, spot.file, call.lineno, cause, None, f"Make batches of {rows}.")
+        return _told(spot, call, cause, {batches[0].args[0]: str(rows)})
+    named = next((one.value for one in call.keywords if one.arg == "batch_size"), None)
+    shape = shape_of(data)
+    if not shape or shape[0] is None or len(call.args) > 2 or any(one.arg is None for one in call.keywords):
+        return None
+    if named is not None:
+        return _told(spot, call, cause, {named: str(rows)})
+    if shape[0] % rows == 0:
+        pieces[call] = spot.source.with_argument(call, f"batch_size={rows}")
+        return _told(spot, call, f"{cause} fit and evaluate make batches of 32 where batch_size is not given.", pieces)
+    return Explanation(RULE, spot.file, call.lineno, cause, None, f"Give it batch_size={rows}, and whole batches.")
 
 
 def _shaped_weights(spot: Spot, call: ast.Call) -> Explanation | None:

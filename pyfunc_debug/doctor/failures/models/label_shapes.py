@@ -10,6 +10,8 @@ import re
 
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled, fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.evaluation import computed
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name, sizes_of
@@ -54,7 +56,22 @@ def explain(situation: Situation) -> Explanation | None:
         cause = f"{both[0].upper()}{both[1:]}. A model with a unit for each class (softmax) takes a sparse loss."
         new = text.replace("binary", "sparse_categorical").replace("Binary", "SparseCategorical")
         return _told(spot, loss, cause, new)
+    if "binary" in text.lower() and classes == 2 and fitted:
+        return _one_unit(spot, both)
     return None
+
+
+def _one_unit(spot: Spot, both: str) -> Explanation | None:
+    """Two units, and labels 0 and 1 for a binary loss."""
+    last = spot.source.calls_of(frozenset({"Dense"}))[-1:]
+    units = argument(last[0], 0, "units") if last else None
+    if units is None or computed(units, spot) != 2 or "sigmoid" not in spot.source.text(last[0]):
+        return None
+    cause = (
+        f"{both[0].upper()}{both[1:]}: a binary loss compares each unit with a label of its own. Two classes of one "
+        "label take one unit, which is the probability of label 1."
+    )
+    return Explanation(RULE, spot.file, units.lineno, cause, Edit(spot.file, *spot.source.kept_lines({units: "1"})))
 
 
 def _told(spot: Spot, loss: ast.expr, cause: str, new: str) -> Explanation:

@@ -7,13 +7,21 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.models.keras_calls import compiled, failed_fits
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, short
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
+    calls,
+    is_dataset,
+    is_keras_class,
+    lookup,
+    of_keras,
+    shape_of,
+)
 
 RULE = "label-range"
 _TEXTS = re.compile(r"invalid literal for int\(\) with base 10: (?:np\.str_\()?'")
@@ -21,6 +29,10 @@ _BEYOND = re.compile(r"index (\d+) is out of bounds for axis 1 with size (\d+)")
 _SHAPES = re.compile(r"must have the same shape\. Received: target\.shape=\(\w+, (\d+)\), output\.shape=\(\w+, (\d+)\)")
 _BATCH = re.compile(r"logits_size=\[\d+,(\d+)\] labels_size=\[\d+,(\d+)\]")
 _MAKES = frozenset({"to_categorical"})
+_PLACED = 4
+"""The arguments of a flow before class_mode."""
+_NEAR = 6
+"""Lines between calls that one paste changes."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -36,7 +48,8 @@ def explain(situation: Situation) -> Explanation | None:
     if said := _BATCH.search(situation.message):
         return _by_batch(situation, int(said[2]), int(said[1]))
     if said := _SHAPES.search(situation.message):
-        return _columns(situation, int(said[1]), int(said[2])) or _by_batch(situation, int(said[1]), int(said[2]))
+        sizes = int(said[1]), int(said[2])
+        return _columns(situation, *sizes) or _by_batch(situation, *sizes) or _given(situation, *sizes)
     return None
 
 
@@ -109,20 +122,77 @@ def _columns(situation: Situation, columns: int, units: int) -> Explanation | No
             edit = edit_of(spot.file, spot.source.replaced({call.args[0]: _less(spot, call.args[0])}))
             cause += " No label is in the first column: they are counted from 1, and classes from 0."
             return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else "Give it labels less 1.")
-        dense = [
-            one for one in spot.source.calls_of(frozenset({"Dense"}))
-            if isinstance(size := argument(one, 0, "units"), ast.Constant) and size.value == units
-        ]  # fmt: skip
-        if not dense:
-            return None
-        size, activation = argument(dense[-1], 0, "units"), argument(dense[-1], 1, "activation")
-        pieces = {size: str(columns)} if size is not None else {}
-        if units == 1 and isinstance(activation, ast.Constant) and activation.value == "sigmoid":
-            pieces[activation] = '"softmax"'
-        edit = edit_of(spot.file, spot.source.replaced(pieces))
-        cause += " A class has a unit of its own."
-        return Explanation(RULE, spot.file, dense[-1].lineno, cause, edit, "" if edit else "Give it as many units.")
+        return _units(spot, fit, f"{cause} A class has a unit of its own.", columns, units)
     return None
+
+
+def _units(spot: Spot, fit: ast.Call, cause: str, columns: int, units: int) -> Explanation | None:
+    """The last Dense layer with as many units as there are classes."""
+    dense = [
+        one for one in spot.source.calls_of(frozenset({"Dense"}))
+        if (size := argument(one, 0, "units")) is not None and evaluation.computed(size, spot) == units
+    ]  # fmt: skip
+    if not dense:
+        return None
+    size, activation = argument(dense[-1], 0, "units"), argument(dense[-1], 1, "activation")
+    pieces = {size: str(columns)} if size is not None else {}
+    if units == 1 and isinstance(activation, ast.Constant) and activation.value == "sigmoid":
+        pieces[activation] = '"softmax"'
+    edit = edit_of(spot.file, spot.source.replaced(pieces))
+    return Explanation(RULE, spot.file, dense[-1].lineno, cause, edit, "" if edit else "Give it as many units.")
+
+
+def _given(situation: Situation, columns: int, units: int) -> Explanation | None:
+    """The same of a dataset, and of an image generator that reads classes from folders or a table."""
+    for spot, fit in failed_fits(situation):
+        data = argument(fit, 0, "x")
+        value: Any = lookup(data, spot) if data is not None else None
+        if data is None or value is None:
+            continue
+        text, layer = spot.source.text(data), f"the model's last layer has {units} unit{'s' * (units > 1)}"
+        if is_dataset(value):
+            spec = value.element_spec
+            shape = shape_of(spec[1]) if isinstance(spec, tuple) and len(spec) > 1 else None
+            if shape is None or shape[-1] != columns or units == 1:
+                return None
+            cause = f"the labels of {text} have {columns} columns, and {layer}. Each column takes a unit of its own."
+            return _units(spot, fit, cause, columns, units)
+        if not (is_keras_class(type(value)) and of_keras(type(value), "Iterator")):
+            continue
+        held = vars(value)
+        if held.get("class_mode") != "categorical" or not isinstance(held.get("class_indices"), dict):
+            return None
+        cause = f'{text} gives one-hot labels of {columns} columns (class_mode="categorical"), and {layer}.'
+        loss = compiled(spot, fit, "loss")
+        if (columns, units) == (2, 1) and loss is not None and "binary" in spot.source.text(loss).lower():
+            return _binary(spot, data, cause)
+        classes = short(", ".join(map(str, held["class_indices"])), 40)
+        return _units(spot, fit, f"{cause} Each class takes one: {classes}.", columns, units)
+    return None
+
+
+def _binary(spot: Spot, data: ast.expr, cause: str) -> Explanation | None:
+    """Two classes for one unit: labels 0 and 1."""
+    flows = [
+        one for one in spot.source.calls_of(frozenset({"flow_from_directory", "flow_from_dataframe"}))
+        if len(one.args) <= _PLACED and (
+            (mode := next((word.value for word in one.keywords if word.arg == "class_mode"), None)) is None
+            or (isinstance(mode, ast.Constant) and mode.value == "categorical")
+        )
+    ]  # fmt: skip
+    made = [one for one in flows if one in spot.source.given_to(dotted(data))]
+    if len(made) != 1:
+        return None
+    near = [one for one in flows if abs(one.lineno - made[0].lineno) <= _NEAR]
+    written = []
+    for one in near:
+        named = next((word.value for word in one.keywords if word.arg == "class_mode"), None)
+        pieces = {named: '"binary"'} if named is not None else {}
+        lines = spot.source.ended(one, "" if pieces else 'class_mode="binary"', "", pieces)
+        written.append(Edit(spot.file, one.lineno, one.end_lineno or one.lineno, lines))
+    edit = together(written, spot.source.lines)
+    cause += ' One unit is the probability of the second class: labels 0 and 1 are class_mode="binary".'
+    return Explanation(RULE, spot.file, made[0].lineno, cause, edit)
 
 
 def _made(spot: Spot, labels: ast.expr | None) -> Iterator[ast.Call]:

@@ -6,25 +6,31 @@ import ast
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.failed_layers import Made, failed_layer, other_class
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_package, shape_of
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
+from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name, lookup, of_keras, of_package, shape_of
 
 RULE = "structure"
 _MANY = re.compile(r"(?:too many values to unpack \(expected|not enough values to unpack \(expected) (\d)")
 _ITERATED = "Iterating over a symbolic KerasTensor is not supported"
 _WIDTHS = re.compile(r"Dimensions must be equal, but are (\d+) and (\d+) for|In\[0\]: \[\d+,(\d+)\], In\[1\]: \[(\d+),")
 _STATEFUL = "When using `stateful=True` in a RNN, the batch size must be static"
+_ROWS = re.compile(r"If an RNN is stateful, .*Expected batch size: (\d+)\s+- Received batch size: (\d+)", re.DOTALL)
 _ALIKE = re.compile(r'to have the same value for attribute "(\w+)", got "(\w+)" for forward layer')
 _SAME_WAY = "Forward layer and backward layer should have different `go_backwards` value"
 _MODE = re.compile(r"Invalid merge mode\. Received: (.*)\. Merge mode should be one of")
 _STATES = {"LSTM": 2, "GRU": 1, "SimpleRNN": 1}
 _MODES = {"add": "sum", "average": "ave", "avg": "ave", "mean": "ave", "multiply": "mul", "concatenate": "concat"}
 _LEFT = ("forward", "backward")
+_FARTHEST = 12
+"""Lines that one paste goes over."""
+_PLACE_OF_SIZE = 2
+"""`predict(x, batch_size)`, and `fit(x, y, batch_size)` further behind."""
 _BATCH = 32
 """Of `fit` that says none."""
 
@@ -38,9 +44,67 @@ def explain(situation: Situation) -> Explanation | None:
         return _unpacked(spot, statement)
     if _STATEFUL in said:
         return _stateful(spot)
+    if (rows := _ROWS.search(said)) is not None:
+        return _other_rows(spot, statement, int(rows[1]), int(rows[2]))
     if _ALIKE.search(said) or _SAME_WAY in said or _MODE.search(said):
         return _directions(spot, statement, said)
     return _widths(situation) if _WIDTHS.search(said) else None
+
+
+def _other_rows(spot: Spot, statement: ast.stmt, states: int, rows: int) -> Explanation | None:
+    """`predict` of one row, or of batches of 32, by a model that was made for batches of 4."""
+    for call in fits(statement):
+        model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+        inputs = list(getattr(model, "inputs", None) or ()) if of_keras(type(model), "Model") else []
+        shape = shape_of(inputs[0]) if len(inputs) == 1 else None
+        if shape is None or shape[0] != states or not isinstance(call.func, ast.Attribute):
+            continue
+        data, size = argument(call, 0, "x"), next((one.value for one in call.keywords if one.arg == "batch_size"), None)
+        value = lookup(data, spot) if data is not None else None
+        if value is None and data is not None:
+            value = computed(data, spot)
+        whole = shape_of(value)
+        name, source = spot.source.text(call.func.value), spot.source
+        cause = (
+            f"{name} is made for batches of {states} rows (its Input says so), of which its stateful layer keeps "
+            f"the states, and {call.func.attr} gives it {rows}."
+        )
+        if whole and whole[0] and whole[0] % states == 0 and len(call.args) < _PLACE_OF_SIZE:
+            new = source.with_argument(call, f"batch_size={states}") if size is None else ""
+            found = source.replaced({size: str(states)} if size is not None else {call: new})
+            return Explanation(RULE, spot.file, call.lineno, cause, edit_of(spot.file, found))
+        advice = f"Give it {states} rows at once, or make a model of batch_shape=({rows}, ...) and give it the weights."
+        if call.func.attr != "predict" or not whole or whole[0] != rows or None in shape[1:]:
+            return Explanation(RULE, spot.file, call.lineno, cause, None, advice)
+        keras, top = keras_name(spot), _above_loops(spot, statement, name)
+        blanks = indent_of(source.lines[top - 1])
+        sizes = ", ".join(map(str, (rows, *shape[1:])))
+        other = f"{name.replace('.', '_')}_of_{rows}"
+        lines = (
+            f"{blanks}{other} = {keras}.models.clone_model({name}, {keras}.Input(batch_shape=({sizes})))",
+            f"{blanks}{other}.set_weights({name}.get_weights())",
+        )
+        last = call.func.value.end_lineno or call.lineno
+        own = source.spliced({call.func.value: other}, top, last)
+        if last - top > _FARTHEST:
+            return Explanation(RULE, spot.file, call.lineno, cause, None, advice)
+        cause += " The same model for other batches takes its weights:"
+        return Explanation(RULE, spot.file, call.lineno, cause, Edit(spot.file, top, last, (*lines, *own)))
+    return None
+
+
+def _above_loops(spot: Spot, statement: ast.stmt, model: str) -> int:
+    """The line of the outermost loop around a statement that does not train the model; else the statement's."""
+    top = statement.lineno
+    for one in spot.source.around(statement):
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            break
+        if isinstance(one, (ast.For, ast.While)):
+            trains = ("fit", "train_on_batch", "set_weights", "load_weights")
+            if any(dotted(call.func) in {f"{model}.{name}" for name in trains} for call in calls(one)):
+                break
+            top = one.lineno
+    return top
 
 
 def _layer(call: ast.Call, spot: Spot) -> tuple[ast.Call, ast.Call | None] | None:

@@ -14,6 +14,8 @@ from pyfunc_debug.doctor.failures.reading.symbols import dtype_of, is_dataset, k
 RULE = "label-range"
 _SAID = re.compile(r"Cast string to |must have the same (?:rank|shape)|dtype(?:=|: )?'?string|of type string")
 
+_IN_LOSS = re.compile(r"Cast string to \w+ is not supported.*\{node compile_loss/", re.DOTALL)
+
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if `fit` was given texts for labels."""
@@ -23,6 +25,10 @@ def explain(situation: Situation) -> Explanation | None:
         statement = spot.statement
         for call in fits(statement) if statement is not None else ():
             found = _of_dataset(spot, call)
+            if found is None and _IN_LOSS.search(situation.message):
+                cause = "the labels are texts, and a loss takes numbers."
+                advice = "Give each class its number: a StringLookup that is adapted to the labels does."
+                found = Explanation(RULE, spot.file, call.lineno, cause, None, advice)
             if found is not None:
                 return found
     return None
