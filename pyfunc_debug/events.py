@@ -237,6 +237,7 @@ class Notice(str, Enum):
     COMPILED_LOSS = "compiled-loss"
     LABEL_WEIGHTS = "label-weights"
     MISSED_WEIGHTS = "missed-weights"
+    LAMBDA_SHAPE = "lambda-shape"
     EMPTY_FIT = "empty-fit"
     KERAS_WORKERS = "keras-workers"
     HANG = "hang"

@@ -50,6 +50,28 @@ class Arrays:
 
         return self._watched(original, "looking at a model's loss and its last layer", look)
 
+    def lambda_called(self, original: Any) -> Any:
+        """The replacement of `Lambda.call`, whose function may give another shape than its output_shape says."""
+
+        def look(found: Any, args: tuple[Any, ...]) -> None:
+            sizes = private.declared_sizes(args[0])
+            shape = getattr(found, "shape", None) if sizes is not None else None
+            if sizes is None or shape is None or getattr(shape, "rank", 0) is None:
+                return
+            given = tuple(shape)[1:]
+            if not tuple(shape) or (
+                len(given) == len(sizes) and all(one in (None, size) for one, size in zip(given, sizes))
+            ):
+                return
+            user = self._user()
+            if user is not None:
+                self._observer.notice(
+                    Notice.LAMBDA_SHAPE, None, None, file=user.f_code.co_filename, line=user.f_lineno,
+                    sizes=list(sizes), given=list(given), name=str(args[0].name), sources=[user.f_code.co_filename],
+                )  # fmt: skip
+
+        return self._watched(original, "looking at the shape that a Lambda gives", look)
+
     def weighted(self, original: Any) -> Any:
         """The replacement of `class_weight_to_sample_weights`, which reads a class out of each label."""
         return self._watched(original, "looking at the labels of class_weight", self._labels)

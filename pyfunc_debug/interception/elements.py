@@ -57,6 +57,7 @@ class Elements:
             (private.KERAS_WEIGHTS, {"class_weight_to_sample_weights": arrays.weighted}),
             (private.KERAS_WEIGHTED, {"TFDatasetAdapter.__init__": arrays.weighted_dataset}),
             (private.KERAS_TRAINER, {"potentially_ragged_concat": arrays.predicted}),
+            (private.KERAS_LAMBDAS, {"Lambda.call": arrays.lambda_called}),
             (private.KERAS_EPOCHS, {"Trainer._get_metrics_result_or_logs": arrays.compiled}),
         ):
             self._cancel.append(when_imported(module, functools.partial(self._apply, module, replacements)))

@@ -194,3 +194,33 @@ def fewer_rows_than_a_batch():
 def one_row_to_validate_with():
     x, y = np.ones((20, 3)), np.ones(20)
     _one_layer().fit(x, y, validation_data=(x[19:], y[19:]), verbose=0)
+
+
+# -- lambda-shape -----------------------------------------------------------------------------------------------------
+
+
+@triggers("lambda-shape", says="says [?, 6], and its function gave [?, 2]", pastes=True)
+def a_lambda_that_is_called():
+    layer = keras.layers.Lambda(lambda x: x**2, output_shape=(6,))
+    x = np.zeros((3, 2))
+    assert layer(x).shape == (3, 2)
+
+
+@triggers("lambda-shape", says="says [?, 1], and its function gave [?]", pastes=True)
+def a_lambda_in_a_model():
+    inputs = keras.Input((4,))
+    h = keras.layers.Lambda(lambda t: tf.reduce_sum(t, axis=1), output_shape=(1,), name="total")(inputs)
+    model = keras.Model(inputs, h)
+    model.predict(np.ones((3, 4)), verbose=0)
+
+
+@near("lambda-shape")
+def a_lambda_with_the_right_shape():
+    layer = keras.layers.Lambda(lambda x: x[:, :2], output_shape=(2,))
+    assert layer(np.zeros((3, 4))).shape == (3, 2)
+
+
+@near("lambda-shape")
+def a_lambda_with_a_function_for_its_shape():
+    layer = keras.layers.Lambda(lambda x: x[:, :2], output_shape=lambda shape: (shape[0], 2))
+    assert layer(np.zeros((3, 4))).shape == (3, 2)

@@ -364,6 +364,7 @@ KERAS_WEIGHTS = "keras.src.trainers.data_adapters.data_adapter_utils"
 KERAS_WEIGHTED = "keras.src.trainers.data_adapters.tf_dataset_adapter"
 KERAS_TRAINER = "keras.src.backend.tensorflow.trainer"
 KERAS_EPOCHS = "keras.src.trainers.trainer"
+KERAS_LAMBDAS = "keras.src.layers.core.lambda_layer"
 KERAS_OLD_BACKEND = "keras.src.legacy.backend"
 """What `from keras import backend as K` gives of Keras 2."""
 METRICS_OF_V1 = "tensorflow.python.ops.metrics_impl"
@@ -384,6 +385,13 @@ def keras_shared(module: Any, uid: Any) -> Any:
 def keras_compiled(model: Any) -> bool:
     """Whether a Keras model was compiled with jit_compile=True."""
     return getattr(model, "_jit_compile", None) is True
+
+
+def declared_sizes(layer: Any) -> tuple[int, ...] | None:
+    """The sizes behind the batch that the output_shape of a Lambda lists; None where it has no such list."""
+    kept = vars(layer).get("_output_shape")
+    sizes = tuple(kept) if isinstance(kept, (list, tuple)) else ()
+    return sizes if sizes and all(type(one) is int for one in sizes) else None
 
 
 _OF_CLASSES = ("categorical_crossentropy", "sparse_categorical_crossentropy", "binary_crossentropy")

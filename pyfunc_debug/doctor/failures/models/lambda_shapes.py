@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.reading.failed_layers import FailedLayer, Made
 from pyfunc_debug.doctor.failures.reading.situation import Situation, lines_of
 from pyfunc_debug.doctor.failures.reading.source import parameters
 from pyfunc_debug.doctor.failures.reading.symbols import of_keras, shape_of, sizes_of
-from pyfunc_debug.interception.names.private import keras_given, keras_nodes
+from pyfunc_debug.interception.names.private import declared_sizes, keras_given, keras_nodes
 
 RULE = "structure"
 _LIST = re.compile(r'can only concatenate tuple \(not "(?:TrackedList|list)"\) to tuple')
@@ -40,7 +40,7 @@ def _listed(situation: Situation) -> Explanation | None:
         own = frame.f_locals.get("self")
         if frame.f_code.co_name == "compute_output_shape" and of_keras(type(own), "Lambda"):
             layer, shape = own, frame.f_locals.get("input_shape")
-    sizes = _declared(layer)
+    sizes = declared_sizes(layer) if layer is not None else None
     if layer is None or sizes is None or situation.last is None:
         return None
     made = FailedLayer(situation, situation.last, layer, (), None).made(layer)
@@ -67,7 +67,7 @@ def _contradicted(situation: Situation) -> Explanation | None:
     if failed is None or len(before) != 1 or len(failed.shapes) != 1:
         return None
     layer, said, got = one_back(before[0])[0], shape_of(before[0]), failed.shapes[0]
-    if layer is None or not of_keras(type(layer), "Lambda") or _declared(layer) is None or said is None:
+    if layer is None or not of_keras(type(layer), "Lambda") or declared_sizes(layer) is None or said is None:
         return None
     inputs = [shape_of(one) for one in keras_given(layer)]
     if any(one is None or None in one[1:] for one in inputs):  # output_shape may be right for inputs of another size
@@ -82,13 +82,6 @@ def _contradicted(situation: Situation) -> Explanation | None:
         "behind it was built for what it says: without it Keras asks the function."
     )
     return Explanation(RULE, made.spot.file, made.call.lineno, cause, made.edit(_without(made)))
-
-
-def _declared(layer: Any) -> tuple[int, ...] | None:
-    """The sizes that the output_shape of a Lambda lists."""
-    kept = vars(layer).get("_output_shape") if layer is not None else None
-    sizes = tuple(kept) if isinstance(kept, (list, tuple)) else ()
-    return sizes if sizes and all(type(one) is int for one in sizes) else None
 
 
 def _computed(made: Made, shape: _Sizes) -> tuple[int, ...] | None:
