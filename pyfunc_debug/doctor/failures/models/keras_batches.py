@@ -346,7 +346,10 @@ def _alone(maker: Maker, call: ast.Call) -> Explanation | None:
     """`return x, y` for a model of several inputs: the same array for each, if that is meant."""
     pairs = [one for one in maker.values if isinstance(one, ast.Tuple) and len(one.elts) == 2]
     first = {maker.source.text(one.elts[0]) for one in pairs}
-    if len(pairs) != len(maker.values) or len(first) != 1 or _is_structure(maker.made(pairs[0].elts[0])):
+    if len(pairs) != len(maker.values) or len(first) != 1:
+        return None
+    made, other = maker.made(pairs[0].elts[0]), any(one.arg == "validation_data" for one in call.keywords)
+    if _is_structure(made) or (other and not (_is_part(made) or is_array(made))):
         return None
     text, count = first.pop(), maker.inputs
     shapes = [shape[1:] for one in maker.tensors if (shape := shape_of(one)) is not None]
@@ -365,12 +368,12 @@ def _alone(maker: Maker, call: ast.Call) -> Explanation | None:
 
 
 def _is_structure(value: ast.expr) -> bool:
-    """Whether an expression is, or may make, several arrays."""
-    listed = isinstance(
-        value, (ast.Tuple, ast.List, ast.Dict, ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.Starred)
-    )
-    plain = isinstance(value, (ast.Subscript, ast.Name, ast.Attribute))
-    return listed or not (plain or is_array(value))
+    """Whether an expression is written as several arrays."""
+    return isinstance(value, (ast.Tuple, ast.List, ast.Dict, ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.Starred))
+
+
+def _is_part(value: ast.expr) -> bool:
+    return isinstance(value, (ast.Subscript, ast.Name, ast.Attribute))
 
 
 def _stacked(maker: Maker, inputs: int) -> dict[ast.expr, str]:
