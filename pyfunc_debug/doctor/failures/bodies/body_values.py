@@ -196,7 +196,9 @@ def _arity(situation: Situation) -> Explanation | None:
     if count == len(takes):
         return _mapped(node, call, takes, int(match[5] or 0)) if isinstance(call, Decorated) and call.head else None
     texts = [source.text(one) for one in given.elts]
+    flat = [part for one in given.elts for part in (one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one])]
     new = [*texts, *takes[count:]] if count < len(takes) else texts[: len(takes)]
+    new = [source.text(one) for one in flat] if len(flat) == len(takes) else new
     found = source.replaced({given: f"[{', '.join(new)}]"})
     cause = (
         f"{node.called} takes {len(takes)} value{'s' if len(takes) != 1 else ''} ({', '.join(takes)}), but inp gives "

@@ -42,6 +42,9 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _explanation(spot: Spot, call: ast.Call, op: str, foreign: list[ast.keyword]) -> Explanation:
+    if [one.arg for one in foreign] == ["stateful"]:
+        cause = f"{op} takes no stateful=, as numpy_function does: TensorFlow always takes its body for stateful."
+        return Explanation(RULE, spot.file, spot.line, cause, _edit(spot, call, {}, foreign))
     listed = ", ".join(f"{one.arg}=" for one in foreign)
     missing = [name for place, name in enumerate(_OWN[op][:3]) if argument(call, place, name) is None]
     renamed = {str(one.arg): name for one in foreign for name in missing if one.arg in _MEANT[name]}

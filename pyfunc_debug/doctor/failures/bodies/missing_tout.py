@@ -68,17 +68,9 @@ def _above(spot: Spot, inp: bool) -> Explanation | None:
 
 def _called(spot: Spot, call: ast.Call, none: ast.expr | None) -> Explanation:
     """`tf.py_function(f, [x])`, or with `Tout=None`."""
-    given, inp = argument(call, 0, "func"), argument(call, 1, "inp")
+    given, tout = argument(call, 0, "func"), guessed(spot, call)
     body, tf = (short(spot.source.text(given), 30) if given is not None else "the body"), alias(spot, "tensorflow")
-    function = _function(given, spot)
-    tout = ""
-    if function is not None and isinstance(inp, (ast.List, ast.Tuple)):
-        values = [lookup(one, spot) for one in inp.elts]
-        known = {
-            name: Described(dtype_of(value), shape_of(value))
-            for name, value in zip(parameters(function), values) if dtype_of(value)
-        }  # fmt: skip
-        tout = _guessed(spot, function, known)
+    function = definition(given, spot)
     cause = (
         f"Tout is missing: at trace {body} has not run, and TensorFlow must know which dtype it will return. "
         f"{dotted(call.func) or 'py_function'} takes it as its third argument."
@@ -93,6 +85,20 @@ def _called(spot: Spot, call: ast.Call, none: ast.expr | None) -> Explanation:
     )
     edit = edit_of(spot.file, spot.source.replaced(new))
     return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else f"Add Tout={tout}.", "likely")
+
+
+def guessed(spot: Spot, call: ast.Call) -> str:
+    """The dtypes that the body of a call returns, by its source and its inputs; empty where it does not say."""
+    given, inp = argument(call, 0, "func"), argument(call, 1, "inp")
+    function = definition(given, spot)
+    if function is None or not isinstance(inp, (ast.List, ast.Tuple)):
+        return ""
+    values = [lookup(one, spot) for one in inp.elts]
+    known = {
+        name: Described(dtype_of(value), shape_of(value))
+        for name, value in zip(parameters(function), values) if dtype_of(value)
+    }  # fmt: skip
+    return _guessed(spot, function, known)
 
 
 def _guessed(spot: Spot, function: Function, known: Mapping[str, object]) -> str:
@@ -110,7 +116,8 @@ def _guessed(spot: Spot, function: Function, known: Mapping[str, object]) -> str
     return f"[{', '.join(found)}]" if many else found[0]
 
 
-def _function(given: ast.expr | None, spot: Spot) -> Function | None:
+def definition(given: ast.expr | None, spot: Spot) -> Function | None:
+    """A body's lambda, or the one function of its name in the file."""
     if isinstance(given, ast.Lambda):
         return given
     found = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
+from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 
 RULE = "symbolic-value"
@@ -49,16 +50,18 @@ def explain(situation: Situation) -> Explanation | None:
         own = bound and function is not None and len(function.args.args) > len(parameters(function))
         takes, gets = (int(found[2]) - own, int(found[3]) - own) if found else (0, 0)
         if takes == 1:
-            edit = None
+            edit, advice = None, ""
             if isinstance(given, ast.Lambda):
-                listed = ", ".join([*parameters(given), *(f"other{index}" for index in range(2, gets + 1))])
+                others = [f"other{index}" for index in range(2, gets + 1)]
+                unset = _unset(given, spot)
+                listed = ", ".join([*parameters(given), *(unset if len(unset) == len(others) else others)])
                 taken = parameters(given)[:1]
                 if taken and _takes_parts(given, taken[0]):
                     listed = f"*{taken[0]}"
                 body = spot.source.text(given.body)
                 if dotted(given.body) in parameters(given):  # it hands on the element as it is
                     listed = f"*{dotted(given.body)}"
-                elif one.func.attr == "map" and taken and "*" not in listed and not _is_whole(given.body):
+                elif one.func.attr == "map" and taken and "*" not in listed and not unset and not _is_whole(given.body):
                     listed, body = f"{taken[0]}, *others", f"({body}, *others)"
                 edit = wrapping.replace_expression(spot, given, f"lambda {listed}: {body}")
             else:
@@ -68,12 +71,14 @@ def explain(situation: Situation) -> Explanation | None:
                 elif function is not None and not _takes_apart(function):
                     first = parameters(function)[0]
                     new = f"lambda {first}, *others: ({text}({first}), *others)"
-                edit = wrapping.replace_expression(spot, given, new)
+                edit = wrapping.replace_expression(spot, given, new) if len(keys) in (0, gets) else None
+                if edit is None and keys:
+                    advice = f'{named} reads {parameters(function)[0]}["{keys[0]}"]: make the dataset of a dict.'  # type: ignore[arg-type]
             cause = (
                 f"Dataset.{one.func.attr} calls {named} with {gets} arguments, one for each component of the "
                 f"dataset's tuples, but it takes 1."
             )
-            return Explanation(RULE, spot.file, spot.line, cause, edit)
+            return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
         spec = element_spec(situation, spot) if missing else None
         nested = _nested(spec)
         taken = parameters(given) if isinstance(given, ast.Lambda) else parameters(function) if function else []
@@ -109,6 +114,12 @@ def explain(situation: Situation) -> Explanation | None:
                 f"Make {named} take one argument, or zip the datasets: tf.data.Dataset.zip((a, b)).",
             )
     return None
+
+
+def _unset(function: ast.Lambda, spot: Spot) -> list[str]:
+    """What a lambda reads that stands for nothing: those parts of an element that it does not take."""
+    read = dict.fromkeys(one for one in names(function.body) if one not in parameters(function))
+    return [one for one in read if spot.value(one) is None and one not in vars(builtins)]
 
 
 def _nested(spec: Any) -> list[int]:
