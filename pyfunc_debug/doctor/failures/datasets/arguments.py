@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.datasets import part_names
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, lookup, method_calls
@@ -22,6 +23,10 @@ _COUNTED = ("take", "skip", "shuffle", "batch", "padded_batch", "repeat", "windo
 _USUAL = {"shuffle": "1000", "batch": "32", "padded_batch": "32"}
 _ZIPPED = "Invalid input to `zip`"
 _UNLIKE = "Incompatible dataset elements"
+_MIXED = "`datasets` must have compatible element specs"
+_CHOICE = "`choice_dataset` must be scalar `tf.int64`"
+_ADDED = re.compile(r"unsupported operand type\(s\) for \+=?: '\w*Dataset\w*' and '\w*Dataset\w*'")
+_BEFORE = "Map one of them to the parts of the other before."
 _LISTED = re.compile(r"'(list|tuple)' object has no attribute 'element_spec'")
 
 
@@ -39,6 +44,12 @@ def explain(situation: Situation) -> Explanation | None:
         return _zipped(spot, statement)
     if _UNLIKE in text:
         return _unlike(situation, spot, statement)
+    if _MIXED in text:
+        return _mixed(spot, statement)
+    if _CHOICE in text:
+        return _choices(spot, statement)
+    if _ADDED.search(text):
+        return _added(spot, statement)
     if _LISTED.search(text):
         return _listed(spot, statement)
     return None
@@ -110,31 +121,117 @@ def _unlike(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanatio
     if pair is None or len(found) != 1 or len(found[0].args) != 1:
         return None
     first, second = (one.element_spec for one in pair)
-    changed = list(_differing(first, second, ""))
     text, tf = spot.source.text(found[0].args[0]), alias(spot, "tensorflow")
     cause = f"concatenate takes datasets of like elements, and {short(text, 40)} has others"
+    said, new = _alike(first, second, tf)
+    if not new:
+        return Explanation(RULE, spot.file, found[0].lineno, f"{cause}: {said}.", None, _BEFORE)
+    piece: dict[ast.expr, str] = {found[0].args[0]: f"{text}.map({new})"}
+    if _loses(first, second) and isinstance(found[0].func, ast.Attribute):
+        before = found[0].func.value
+        piece = {before: f"{spot.source.text(before)}.map({_cast(second, first, tf)})"}
+    edit = edit_of(spot.file, spot.source.replaced(piece))
+    return Explanation(RULE, spot.file, found[0].lineno, f"{cause}: {said}. A map casts them.", edit)
+
+
+def _loses(first: Any, second: Any) -> bool:
+    """Whether fractions would go where the second is made like the first, and none the other way round."""
+    pairs = [one for one in _differing(first, second) if one is not None]
+    return bool(pairs) and all("int" in one and "float" in other for one, other in pairs)
+
+
+def _alike(first: Any, second: Any, tf: str) -> tuple[str, str]:
+    """How two specs differ, and the lambda that makes elements of the second like those of the first; or ""."""
+    changed = list(_differing(first, second))
     if not changed or None in changed:
-        return Explanation(
-            RULE, spot.file, found[0].lineno, f"{cause}: they nest otherwise.", None,
-            "Map one of them to the parts of the other before.",
-        )  # fmt: skip
-    dtypes = dict.fromkeys(f"{one[1]} in the place of {one[0]}" for one in changed if one is not None)
-    new = f"{text}.map({_cast(first, second, tf)})"
-    edit = edit_of(spot.file, spot.source.replaced({found[0].args[0]: new}))
-    return Explanation(RULE, spot.file, found[0].lineno, f"{cause}: {', '.join(dtypes)}. A map casts them.", edit)
+        return f"{_form(second)}, where the first has {_form(first)}", ""
+    pairs = [one for one in changed if one is not None]
+    said = ", ".join(dict.fromkeys(f"{other} in the place of {one}" for one, other in pairs))
+    return said, "" if any("string" in one for one in pairs) else _cast(first, second, tf)
 
 
-def _differing(first: Any, second: Any, path: str) -> Iterator[tuple[str, str] | None]:
+def _form(spec: Any) -> str:
+    """A spec as people write elements: `(float32, int32)`."""
+    if isinstance(spec, dict):
+        return f"{{{', '.join(f'{key}: {_form(one)}' for key, one in spec.items())}}}"
+    if type(spec) is tuple:
+        return f"({', '.join(map(_form, spec))}{',' * (len(spec) == 1)})"
+    kind, dtype = type(spec).__name__.removesuffix("Spec"), getattr(getattr(spec, "dtype", None), "name", "")
+    return dtype if kind == "Tensor" and dtype else kind
+
+
+def _mixed(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """`sample_from_datasets([a, b])` of datasets whose elements are not alike."""
+    found = method_calls(statement, "sample_from_datasets", "choose_from_datasets")
+    given = argument(found[0], 0, "datasets") if len(found) == 1 else None
+    value = lookup(given, spot) if given is not None else None
+    parts = given.elts if isinstance(given, (ast.List, ast.Tuple)) else []
+    sets = [lookup(one, spot) for one in parts] or list(value if type(value) in (list, tuple) else ())
+    if given is None or len(sets) < 2 or not all(is_dataset(one) for one in sets):
+        return None
+    text, tf, name = spot.source.text, alias(spot, "tensorflow"), found[0].func.attr  # type: ignore[attr-defined]
+    specs = [one.element_spec for one in sets]
+    others = [place for place, spec in enumerate(specs) if list(_differing(specs[0], spec))]
+    if not others:
+        return None
+    ways = {place: _alike(specs[0], specs[place], tf) for place in others}
+    shown = text(parts[others[0]]) if parts else f"{short(text(given), 30)}[{others[0]}]"
+    cause = f"{name} takes datasets of like elements, and {shown} has others: {ways[others[0]][0]}."
+    if not parts or not all(new for _, new in ways.values()):
+        return Explanation(RULE, spot.file, found[0].lineno, cause, None, _BEFORE)
+    edit = edit_of(
+        spot.file,
+        spot.source.replaced({parts[one]: f"{text(parts[one])}.map({new})" for one, (_, new) in ways.items()}),
+    )
+    return Explanation(RULE, spot.file, found[0].lineno, f"{cause} A map casts them.", edit)
+
+
+def _choices(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """`choose_from_datasets([a, b], choice)` with numbers of another dtype."""
+    found = method_calls(statement, "choose_from_datasets")
+    given = argument(found[0], 1, "choice_dataset") if len(found) == 1 else None
+    spec = getattr(lookup(given, spot), "element_spec", None) if given is not None else None
+    if given is None or type(spec).__name__ != "TensorSpec" or spec.shape.rank != 0 or "int" not in spec.dtype.name:  # type: ignore[union-attr]
+        return None
+    text, tf = spot.source.text(given), alias(spot, "tensorflow")
+    cause = f"the elements of {short(text, 30)} are {spec.dtype.name}, and choose_from_datasets takes int64 as choices."  # type: ignore[union-attr]
+    new = f"{text}.map(lambda choice: {tf}.cast(choice, {tf}.int64))"
+    return Explanation(RULE, spot.file, given.lineno, cause, edit_of(spot.file, spot.source.replaced({given: new})))
+
+
+def _added(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """`a + b` of datasets, as lists are joined."""
+    source = spot.source
+    found = [
+        one for one in ast.walk(statement)
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)
+        and is_dataset(lookup(one.left, spot)) and is_dataset(lookup(one.right, spot))
+    ]  # fmt: skip
+    if len(found) == 1:
+        left, right = source.text(found[0].left), source.text(found[0].right)
+        edit = edit_of(spot.file, source.replaced({found[0]: f"{left}.concatenate({right})"}))
+        cause = f"{left} and {right} are datasets, which `+` does not join: concatenate does."
+        return Explanation(RULE, spot.file, found[0].lineno, cause, edit)
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
+        left, right = source.text(statement.target), source.text(statement.value)
+        line = f"{indent_of(source.lines[statement.lineno - 1])}{left} = {left}.concatenate({right})"
+        cause = f"{left} is a dataset, and `+=` does not join it to another: concatenate does."
+        edit = Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (line,))
+        return Explanation(RULE, spot.file, statement.lineno, cause, edit)
+    return None
+
+
+def _differing(first: Any, second: Any) -> Iterator[tuple[str, str] | None]:
     """The dtypes of the parts in which two specs differ; None where they nest otherwise."""
     if isinstance(first, dict) and isinstance(second, dict) and first.keys() == second.keys():
         for key in first:
-            yield from _differing(first[key], second[key], path)
+            yield from _differing(first[key], second[key])
     elif type(first) is tuple and type(second) is tuple and len(first) == len(second):
         for one, other in zip(first, second):
-            yield from _differing(one, other, path)
+            yield from _differing(one, other)
     elif type(first).__name__ == type(second).__name__ == "TensorSpec":
         if first.dtype != second.dtype:
-            yield None if "string" in (first.dtype.name, second.dtype.name) else (first.dtype.name, second.dtype.name)
+            yield first.dtype.name, second.dtype.name
     else:
         yield None
 

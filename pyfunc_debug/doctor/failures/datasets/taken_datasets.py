@@ -104,6 +104,8 @@ def _zipped(spot: Spot, statement: ast.stmt) -> Explanation | None:
     if len(found) != 1:
         return None
     given, text = found[0], spot.source.text
+    if isinstance(given, ast.Tuple):  # the list is one of the datasets
+        return None
     new = f"({', '.join(map(text, given.elts))})" if isinstance(given, ast.List) else f"tuple({text(given)})"
     cause = f"zip takes its datasets as a tuple, and {short(text(given), 40)} is a list."
     return Explanation(RULE, spot.file, given.lineno, cause, wrapping.replace_expression(spot, given, new))
