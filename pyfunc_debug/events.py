@@ -205,6 +205,8 @@ class Notice(str, Enum):
     FLAT_OP = "flat-op"
     NOT_FINITE = "not-finite"
     BROADCAST = "broadcast"
+    PICKED = "picked"
+    UNREAD_WRITE = "unread-write"
     RESHAPED = "reshaped"
     LISTED_RESULT = "listed-result"
     TEXT_TABLES = "text-tables"

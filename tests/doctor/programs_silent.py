@@ -2272,3 +2272,118 @@ def a_dict_by_a_name_that_is_given():
 
     for value in (1.0, 2.0, 3.0):
         step(tf.constant(value), "train")
+
+
+# -- dropped-write: by what the graph reads ---------------------------------------------------------------------------
+
+
+@triggers("dropped-write", says="arrays[0] = arrays[0].write(i, x[i])", pastes=True)
+def writes_to_arrays_of_a_list():
+    @tf.function
+    def copied(x):
+        arrays = [tf.TensorArray(tf.float32, size=3) for _ in range(2)]
+        for i in range(3):
+            arrays[0].write(i, x[i])
+        return arrays[0].stack()
+
+    copied(tf.constant([3.0, 4.0, 5.0]))
+
+
+@triggers("dropped-write", says="array = array.write(i, x[i])", pastes=True)
+def a_write_into_a_name_that_nobody_reads():
+    @tf.function
+    def copied(x):
+        array = tf.TensorArray(tf.float32, size=3)
+        for i in tf.range(3):
+            _ = array.write(i, x[i])
+        return array.stack()
+
+    copied(tf.constant([3.0, 4.0, 5.0]))
+
+
+@triggers("dropped-write", says="and put does not keep it")
+def a_write_in_a_function_that_keeps_nothing():
+    def put(array, i, value):
+        array.write(i, value)
+
+    @tf.function
+    def copied(x):
+        array = tf.TensorArray(tf.float32, size=3)
+        for i in range(3):
+            put(array, i, x[i])
+        return array.stack()
+
+    copied(tf.constant([3.0, 4.0, 5.0]))
+
+
+@near("dropped-write")
+def a_function_that_returns_what_it_wrote_to():
+    def put(array, i, value):
+        return array.write(i, value)
+
+    @tf.function
+    def copied(x):
+        arrays = {"a": tf.TensorArray(tf.float32, size=3)}
+        last = tf.TensorArray(tf.float32, size=1)
+        for i in range(3):
+            arrays["a"] = put(arrays["a"], i, x[i])
+        last = last.write(0, x[0])
+        return arrays["a"].stack()
+
+    copied(tf.constant([3.0, 4.0, 5.0]))
+
+
+# -- broadcast-loss: what is picked by index --------------------------------------------------------------------------
+
+
+@triggers("broadcast-loss", says="tf.gather(q, actions, axis=1, batch_dims=1)", pastes=True)
+def the_values_of_all_actions_for_each_state():
+    weights = tf.Variable(tf.ones([4, 3]))
+
+    @tf.function
+    def step(states, actions, target):
+        with tf.GradientTape() as tape:
+            q = states @ weights
+            picked = tf.gather(q, actions, axis=1)
+            loss = tf.reduce_mean((target - picked) ** 2)
+        return tape.gradient(loss, weights)
+
+    step(tf.ones([8, 4]), tf.zeros([8], tf.int32), tf.ones([8]))
+
+
+@triggers("broadcast-loss", says="and line", pastes=True)
+def the_log_of_what_all_actions_had():
+    weights = tf.Variable(tf.ones([4, 3]))
+
+    @tf.function
+    def step(states, actions, advantages):
+        with tf.GradientTape() as tape:
+            policy = tf.nn.softmax(states @ weights)
+            chosen = tf.math.log(tf.gather(policy, actions, axis=-1) + 1e-8)
+            loss = -tf.reduce_mean(chosen * advantages)
+        return tape.gradient(loss, weights)
+
+    step(tf.ones([8, 4]), tf.zeros([8], tf.int32), tf.ones([8]))
+
+
+@near("broadcast-loss")
+def the_value_of_the_action_of_each_state():
+    weights = tf.Variable(tf.ones([4, 3]))
+
+    @tf.function
+    def step(states, actions, target):
+        with tf.GradientTape() as tape:
+            picked = tf.gather(states @ weights, actions, axis=1, batch_dims=1)
+            loss = tf.reduce_mean((target - picked) ** 2)
+        return tape.gradient(loss, weights)
+
+    step(tf.ones([8, 4]), tf.zeros([8], tf.int32), tf.ones([8]))
+
+
+@near("broadcast-loss")
+def columns_in_another_order():
+    @tf.function
+    def ordered(table, order):
+        return tf.gather(table, order, axis=1) * 2.0 - tf.gather(table, order, axis=1)
+
+    ordered(tf.ones([3, 3]), tf.constant([2, 0, 1]))

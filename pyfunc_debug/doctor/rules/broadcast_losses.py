@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.body_inputs import as_given, given
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import parameters, tapes_before
 from pyfunc_debug.events import Notice
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("broadcast-loss",)
@@ -36,6 +38,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         if place not in told and facts.source(noticed["file"]):
             told.add(place)
             yield _finding(facts, *place, noticed["shapes"])
+    for _, _, noticed in facts.notices.get(Notice.PICKED, []):
+        place = noticed["file"], noticed["line"]
+        if place not in told and facts.source(noticed["file"]):
+            told.add(place)
+            yield _picked(facts, *place, noticed["used"], noticed["shapes"])
     for _, _, noticed in facts.notices.get(Notice.ASKED_TAPE, []):
         if facts.source(noticed["file"]):
             for line, shapes in _eagerly(facts, noticed["file"], noticed["line"], noticed.get("shapes") or {}):
@@ -159,6 +166,29 @@ def _finding(
         ", each number of the one with each of the other: their mean is not that of the rows",
         fix or f"{f'{tf}.squeeze(..., -1) around' if of_tensors else '[..., 0] behind'} the one with two axes",
         file, line,
+        evidence=(f"line {line}: {facts.line(file, line)}",),
+    )  # fmt: skip
+
+
+def _picked(facts: Facts, file: str, line: int, used: Sequence[Any], shapes: Sequence[Sequence[int]]) -> Finding:
+    """`tf.gather(q, a, axis=1)`: the columns of all rows, of each row."""
+    gathers = [
+        one for one in pastes.walk(facts.tree(file), ast.Call)
+        if pastes.last_name(one.func) == "gather" and one.lineno <= line <= (one.end_lineno or one.lineno)
+    ]  # fmt: skip
+    (rows, columns), call = shapes[0], gathers[0] if len(gathers) == 1 else None
+    fix, text = "", f"the gather of line {line}"
+    if call is not None and not any(one.arg == "batch_dims" for one in call.keywords):
+        text = f"`{pastes.text_of(facts, file, call)}`"
+        new = pastes.source(facts, file).with_argument(call, "batch_dims=1")
+        fix = pastes.all_replaced(facts, file, {call: new})
+    where = f"line {used[1]}" if used[0] == file else source_line(*used)
+    return Finding(
+        NAMES[0], "warning", None, (),
+        f"{text} takes all {rows:,} indices from each of the {rows:,} rows of [{rows:,}, {columns:,}]: that is "
+        f"[{rows:,}, {rows:,}], and {where} computes with it and a tensor [{rows:,}], each number of that with each "
+        "row. One of each row is [n]: batch_dims=1 takes row by row",
+        fix or "batch_dims=1 in the gather", file, line,
         evidence=(f"line {line}: {facts.line(file, line)}",),
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding
 
 NAMES = ("dropped-write",)
@@ -42,3 +43,49 @@ def check(facts: Facts) -> Iterator[Finding]:
                 pastes.written(pastes.replaced(facts, function.file, {one.value: f"{owner.id} = {text}"})),
                 function.file, one.lineno,
             )  # fmt: skip
+    for _, _, noticed in facts.notices.get(Notice.UNREAD_WRITE, []):
+        place = noticed["file"], noticed["line"]
+        if place not in seen and facts.source(noticed["file"]):
+            seen.add(place)
+            yield from _unread(facts, *place)
+
+
+def _unread(facts: Facts, file: str, line: int) -> Iterator[Finding]:
+    """A write whose result the graph does not read, by the line that made its op."""
+    own, statement = pastes.source(facts, file), pastes.source(facts, file).statement(line)
+    value = getattr(statement, "value", None)
+    called = value.func if isinstance(value, ast.Call) else None
+    if statement is None or not isinstance(called, ast.Attribute) or called.attr != "write":
+        return
+    function = own.function(line)
+    holder, owner, text = function or own.tree, own.text(called.value), own.text(value)
+    fix = ""
+    if isinstance(statement, ast.Assign):
+        targets = [ast.unparse(one) for one in statement.targets]
+        read = {one.id for one in pastes.walk(holder, ast.Name) if isinstance(one.ctx, ast.Load)}
+        if len(targets) != 1 or targets[0] == owner or targets[0] in read or not targets[0].isidentifier():
+            return
+        fix = pastes.written(pastes.replaced(facts, file, {statement.targets[0]: owner}))
+    elif isinstance(statement, ast.Expr) and value is not None:
+        inside = [*function.args.posonlyargs, *function.args.args] if function is not None else []
+        later = [one for one in pastes.walk(holder, ast.Name) if one.id == owner and one.lineno > statement.lineno]
+        if later or owner not in [one.arg for one in inside]:
+            fix = pastes.written(pastes.replaced(facts, file, {value: f"{owner} = {text}"}))
+    elif not isinstance(statement, ast.Return) or not _is_dropped(facts, file, getattr(function, "name", "")):
+        return
+    told = getattr(function, "name", "the lambda")
+    kept = "what it returns is not taken" if isinstance(statement, ast.Return) else f"{told} does not keep it"
+    words = f"let {told} return what write gives, and take it where {told} is called"
+    words = f"take what {told} returns where it is called" if isinstance(statement, ast.Return) else words
+    yield Finding(
+        "dropped-write", "warning", None, (),
+        f"`{text}` gives a new TensorArray, and {kept}: in a graph {owner} stays as it was, without the value",
+        fix or words,
+        file, line,
+    )  # fmt: skip
+
+
+def _is_dropped(facts: Facts, file: str, name: str) -> bool:
+    """Whether what a function of the file returns is dropped: a call of it is a statement."""
+    calls = [one.value for one in pastes.walk(facts.tree(file), ast.Expr) if isinstance(one.value, ast.Call)]
+    return bool(name) and any(pastes.last_name(one.func) == name for one in calls)

@@ -31,3 +31,59 @@ def squared(graph: Any) -> Iterator[tuple[Frame, list[int | None], list[int | No
         site = user_frames(op.traceback)[-1:]
         if site:
             yield site[0], one, other
+
+
+_EACH = frozenset(
+    (
+        "Log",
+        "Log1p",
+        "Cast",
+        "Identity",
+        "Neg",
+        "Square",
+        "Exp",
+        "StopGradient",
+        "Maximum",
+        "Minimum",
+        "AddV2",
+        "Mul",
+        "Sub",
+    )
+)
+"""Ops that give each number another one: with a number, they keep the shape."""
+_PAIRS = frozenset(("Sub", "SquaredDifference", "Mul", "AddV2", "RealDiv"))
+_FARTHEST = 6
+
+
+def picked(graph: Any) -> Iterator[tuple[Frame, Frame, list[int], list[int]]]:
+    """`tf.gather(q, a, axis=1)` of q [n, k] and a [n], computed with a tensor [n] afterwards.
+
+    Yields:
+      The user's lines of the gather and of what is computed with its [n, n], and the shapes of q and a.
+    """
+    every = graph.get_operations()
+    for op in every if len(every) <= _MOST_OPS else ():
+        if op.type != "GatherV2" or op.get_attr("batch_dims") or op.inputs[2].op.type != "Const":
+            continue
+        params, indices = (each.shape.as_list() if each.shape.rank is not None else [] for each in op.inputs[:2])
+        axis = list(op.inputs[2].op.get_attr("value").int_val)
+        rows = params[0] if params else None
+        if len(params) != 2 or indices != [rows] or rows is None or rows < 2 or axis not in ([1], [-1]):
+            continue
+        other = _paired(op.outputs[0], rows, 0)
+        sites = [user_frames(one.traceback)[-1:] for one in (op, other) if one is not None]
+        if len(sites) == 2 and all(sites):
+            yield sites[0][0], sites[1][0], params, indices
+
+
+def _paired(tensor: Any, rows: int, far: int) -> Any:
+    """The op that computes with a square tensor, or what is made of it number by number, and one of [rows]."""
+    for op in tensor.consumers() if far < _FARTHEST else ():
+        shapes = [each.shape.as_list() if each.shape.rank is not None else None for each in op.inputs]
+        if op.type in _PAIRS and sorted(map(str, shapes)) == sorted(map(str, ([rows], [rows, rows]))):
+            return op
+        if op.type in _EACH and all(one in ([], [rows, rows]) for one in shapes):
+            found = _paired(op.outputs[0], rows, far + 1)
+            if found is not None:
+                return found
+    return None

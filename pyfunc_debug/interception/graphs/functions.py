@@ -21,7 +21,7 @@ from pyfunc_debug.events import FunctionFacts, LiveRuns, Notice, Observer, RunFa
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.finite import NotFinite
-from pyfunc_debug.interception.graphs.broadcasts import squared
+from pyfunc_debug.interception.graphs.broadcasts import picked, squared
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes, python_ops
 from pyfunc_debug.interception.graphs.listed_results import listed_results
 from pyfunc_debug.interception.graphs.outside import Outside
@@ -31,6 +31,7 @@ from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import of_element, signature
 from pyfunc_debug.interception.graphs.static_shapes import is_blind, loses_rank, node_shapes
 from pyfunc_debug.interception.graphs.text_tables import text_tables
+from pyfunc_debug.interception.graphs.unread_writes import unread_writes
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.error_text import kept_text
 from pyfunc_debug.program.frames import RepeatedCaller, failure_frames, is_generated, is_tensorflow
@@ -158,6 +159,7 @@ class Functions:
             self._look_outside(trace, function, own, concrete.graph, tokens or frozenset(), [])
         if concrete is not None:
             self._tell_reshapes(concrete.graph)
+            self._tell_unread(concrete.graph)
         group = self._library.group(name) if name is not None else None
         if group is not None and function.kind == "tf.function":
             self._observer.notice(Notice.COLLECTIVE, None, None, trace=trace, group=group)
@@ -191,6 +193,19 @@ class Functions:
             self._observer.notice(
                 Notice.BROADCAST, None, None, trace=trace, file=site.file, line=site.line, shapes=[one, other],
                 sources=[site.file],
+            )  # fmt: skip
+
+        for site, use, params, indices in picked(graph):
+            self._observer.notice(
+                Notice.PICKED, None, None, trace=trace, file=site.file, line=site.line, used=[use.file, use.line],
+                shapes=[params, indices], sources=[site.file, use.file],
+            )  # fmt: skip
+
+    def _tell_unread(self, graph: Any) -> None:
+        """Tells of values that are written to a TensorArray and lost."""
+        for site in unread_writes(graph):
+            self._observer.notice(
+                Notice.UNREAD_WRITE, None, None, file=site.file, line=site.line, sources=[site.file]
             )  # fmt: skip
 
     def _tell_reshapes(self, graph: Any) -> None:
