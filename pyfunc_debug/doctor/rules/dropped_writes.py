@@ -54,11 +54,12 @@ def _unread(facts: Facts, file: str, line: int) -> Iterator[Finding]:
     """A write whose result the graph does not read, by the line that made its op."""
     own, statement = pastes.source(facts, file), pastes.source(facts, file).statement(line)
     value = getattr(statement, "value", None)
-    called = value.func if isinstance(value, ast.Call) else None
-    if statement is None or not isinstance(called, ast.Attribute) or called.attr != "write":
+    if statement is None or not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return
+    if value.func.attr != "write":
         return
     function = own.function(line)
-    holder, owner, text = function or own.tree, own.text(called.value), own.text(value)
+    holder, owner, text = function or own.tree, own.text(value.func.value), own.text(value)
     fix = ""
     if isinstance(statement, ast.Assign):
         targets = [ast.unparse(one) for one in statement.targets]
@@ -66,7 +67,7 @@ def _unread(facts: Facts, file: str, line: int) -> Iterator[Finding]:
         if len(targets) != 1 or targets[0] == owner or targets[0] in read or not targets[0].isidentifier():
             return
         fix = pastes.written(pastes.replaced(facts, file, {statement.targets[0]: owner}))
-    elif isinstance(statement, ast.Expr) and value is not None:
+    elif isinstance(statement, ast.Expr):
         inside = [*function.args.posonlyargs, *function.args.args] if function is not None else []
         later = [one for one in pastes.walk(holder, ast.Name) if one.id == owner and one.lineno > statement.lineno]
         if later or owner not in [one.arg for one in inside]:

@@ -168,5 +168,5 @@ def _other_tout(spot: Spot, call: ast.Call) -> Explanation | None:
     if not kinds:
         return None
     cause = f"{text(kinds[0])} is what holds numbers, not a dtype: Tout names the dtype of what it holds."
-    dtype = missing_tout.guessed(spot, call) if len(every) == 1 else ""
-    return _edited(spot, call, {tout: dtype} if dtype else {}, cause, f"Name it, as Tout={tf}.float32.")
+    guess = missing_tout.guessed(spot, call) if len(every) == 1 else ""
+    return _edited(spot, call, {tout: guess} if guess else {}, cause, f"Name it, as Tout={tf}.float32.")

@@ -166,7 +166,7 @@ def _mixed(spot: Spot, statement: ast.stmt) -> Explanation | None:
     given = argument(found[0], 0, "datasets") if len(found) == 1 else None
     value = lookup(given, spot) if given is not None else None
     parts = given.elts if isinstance(given, (ast.List, ast.Tuple)) else []
-    sets = [lookup(one, spot) for one in parts] or list(value if type(value) in (list, tuple) else ())
+    sets: list[Any] = [lookup(one, spot) for one in parts] or (list(value) if isinstance(value, (list, tuple)) else [])
     if given is None or len(sets) < 2 or not all(is_dataset(one) for one in sets):
         return None
     text, tf, name = spot.source.text, alias(spot, "tensorflow"), found[0].func.attr  # type: ignore[attr-defined]

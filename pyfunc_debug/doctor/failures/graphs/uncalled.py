@@ -36,12 +36,10 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a function stood where a tensor belongs, or a tensor where a function does."""
     if situation.body or situation.spots == ():
         return None
-    unset = (
-        situation.kind == "NameError"
-        or "type (<class 'tensorflow.python.framework.dtypes.DType'>)" in situation.message
-    )
-    if _WANTED.search(situation.message) or (unset and (found := _not_a_function(situation)) is not None):
-        return found if unset else _not_a_function(situation)
+    if _WANTED.search(situation.message):
+        return _not_a_function(situation)
+    if situation.kind == "NameError" or "dtypes.DType'>)" in situation.message:
+        return _not_a_function(situation)
     if "'numpy'" in situation.message and isinstance(situation.inner, AttributeError):
         return _numpy_itself(situation)
     traced = _TRACED.search(situation.message)
