@@ -12,9 +12,9 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.pastes.plain_call import plain_call
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, user_nodes
-from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import Described, calls, lookup, ops_before, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import Described, calls, is_symbolic, lookup, ops_before, shape_of
 from pyfunc_debug.interception.tokens import token_of
 
 RULE = "cut-gradient"
@@ -48,25 +48,47 @@ def _none(situation: Situation) -> Explanation | None:
     statement = situation.statement if "None" in situation.message else None
     if spot is None or statement is None:
         return None
-    empty = {name for name in names(statement) if name in spot.variables and spot.variables[name] is None}
+    if spot.code in ("<listcomp>", "<genexpr>"):
+        spot = situation.outer(spot) or spot
+    empty = {name for name in names(statement) if name in spot.variables and _has_none(spot.variables[name])}
     for one in own_nodes(spot.function or spot.source.tree):
         made = {part.id for target in one.targets for part in ast.walk(target) if isinstance(part, ast.Name)} if (
             isinstance(one, ast.Assign) and one.lineno < spot.line
         ) else set()  # fmt: skip
         asked = [
-            call for call in calls(one)
-            if dotted(call.func).rpartition(".")[2] == "gradients" and len(call.args) >= 2
+            call for call in calls(one) if dotted(call.func).rpartition(".")[2] in _ASKS and call.args
         ] if made & empty else []  # fmt: skip
-        target, source = (lookup(part, spot) for part in asked[0].args[:2]) if len(asked) == 1 else (None, None)
-        if target is None or source is None or not hasattr(target, "op") or not hasattr(source, "op"):
+        target = lookup(asked[0].args[0], spot) if len(asked) == 1 else None
+        if target is None or not hasattr(target, "op"):
             continue
+        given = asked[0].args[1] if len(asked[0].args) > 1 else None
+        sources = _sources(given, spot)
         nodes = {node.token: node for node in user_nodes(situation)}
         for op in ops_before([target]):
             node = nodes.get(token_of(op)) if op.type in _PYTHON else None
-            if node is not None and node.site is not None and source.op in [*ops_before(op.inputs)]:
+            if node is None or node.site is None:
+                continue
+            before = [*ops_before(op.inputs)]
+            of_tensors = bool(sources) and all(any(made is each for each in before) for made in sources)
+            if of_tensors or (not sources and _trains(op)):
                 text = spot.source.text
-                return _explanation(situation, node, op, f"{text(asked[0].args[1])} and {text(asked[0].args[0])}")
+                wanted = text(given) if given is not None and of_tensors else "the variables"
+                return _explanation(situation, node, op, f"{wanted} and {text(asked[0].args[0])}")
     return None
+
+
+def _has_none(value: Any) -> bool:
+    """Whether a value is None, or a list of gradients, or of pairs with variables, that has one."""
+    parts = value if type(value) in (list, tuple) else [value]
+    return any(one is None or (type(one) is tuple and any(part is None for part in one)) for one in parts)
+
+
+def _sources(given: ast.expr | None, spot: Spot) -> list[Any]:
+    """The ops of the tensors that gradients are asked for; none where these are variables, or not known."""
+    value = lookup(given, spot) if given is not None else None
+    listed = given.elts if isinstance(given, (ast.List, ast.Tuple)) else []
+    values = [lookup(one, spot) for one in listed] or (list(value) if isinstance(value, (list, tuple)) else [value])
+    return [one.op for one in values] if values and all(is_symbolic(one) for one in values) else []
 
 
 def _explanation(situation: Situation, node: Node, op: Any, between: str) -> Explanation:
