@@ -60,9 +60,34 @@ def draws_of(
         name = ast.unparse(call.func)
         own = [one for one in known if one.name == name.removeprefix("self.") and one is not function]
         own = own or _call_of(tree, name)
-        if len(own) == 1:
-            found.update({one.line: one for one in draws_of(own[0], tree, depth - 1, of)})
+        for one in own if len(own) == 1 else _of_a_list(tree, function, call.func, known):
+            found.update({draw.line: draw for draw in draws_of(one, tree, depth - 1, of)})
     return sorted(found.values(), key=lambda one: one.line)
+
+
+def _of_a_list(
+    tree: ast.AST | None, function: Definition, called: ast.expr, known: Sequence[ast.FunctionDef]
+) -> list[ast.FunctionDef]:
+    """The functions of the file that stand in a list which is called one by one: `for f in steps: x = f(x)`."""
+    held: ast.expr | None = called.value if isinstance(called, ast.Subscript) else None
+    if isinstance(called, ast.Name) and tree is not None:
+        loops = [one for one in ast.walk(tree) if isinstance(one, ast.For) and ast.unparse(one.target) == called.id]
+        loops = [one for one in loops if one in [*ast.walk(function)]]  # one around it makes a function in each turn
+        held = loops[0].iter if len(loops) == 1 else None
+    if isinstance(held, (ast.Name, ast.Attribute)):
+        made = [
+            value for one in pastes.walk(tree, ast.Assign) for target, value in _pairs(one)
+            if ast.unparse(target) == ast.unparse(held)
+        ]  # fmt: skip
+        held = made[0] if len(made) == 1 else None
+    parts = held.elts if isinstance(held, (ast.List, ast.Tuple)) else held.values if isinstance(held, ast.Dict) else []
+    if isinstance(called, ast.Subscript) or isinstance(held, ast.Dict):  # only the one that is asked for runs
+        keys = held.keys if isinstance(held, ast.Dict) else [ast.Constant(place) for place in range(len(parts))]
+        asked = ast.unparse(called.slice) if isinstance(called, ast.Subscript) else ""
+        parts = [part for key, part in zip(keys, parts) if key is not None and ast.unparse(key) == asked]
+    listed = {ast.unparse(one).removeprefix("self.") for one in parts}
+    found = [one for one in known if one.name in listed and one is not function]
+    return found if len({one.name for one in found}) == len(found) else []
 
 
 def _call_of(tree: ast.AST | None, name: str) -> list[ast.FunctionDef]:

@@ -2387,3 +2387,50 @@ def columns_in_another_order():
         return tf.gather(table, order, axis=1) * 2.0 - tf.gather(table, order, axis=1)
 
     ordered(tf.ones([3, 3]), tf.constant([2, 0, 1]))
+
+
+# -- trace-only: functions of a list ------------------------------------------------------------------------------
+
+
+@triggers("trace-only", says="augmented, draws a random number", pastes=True)
+def a_draw_in_a_function_of_a_list():
+    def turned(x):
+        return tf.image.rot90(x, k=random.choice([0, 1, 2, 3]))
+
+    def mirrored(x):
+        return tf.image.flip_left_right(x)
+
+    augmentations_in_turn = [turned, mirrored]
+
+    def augmented(x):
+        for augmentation in augmentations_in_turn:
+            x = augmentation(x)
+        return x
+
+    list(tf.data.Dataset.from_tensor_slices(tf.ones([8, 4, 4, 3])).map(augmented))
+
+
+@triggers("trace-only", says="changed, draws a random number", pastes=True)
+def a_draw_in_a_function_of_a_table():
+    def shifted(x):
+        return tf.roll(x, random.randint(-2, 2), axis=1)
+
+    changes_by_name = {"shift": shifted, "none": tf.identity}
+
+    def changed(x):
+        return changes_by_name["shift"](x)
+
+    list(tf.data.Dataset.from_tensor_slices(tf.ones([8, 4, 4, 3])).map(changed))
+
+
+@near("trace-only")
+def a_function_of_a_table_that_is_not_asked_for():
+    def rolled(x):
+        return tf.roll(x, random.randint(-2, 2), axis=1)
+
+    no_changes_by_name = {"shift": rolled, "none": tf.identity}
+
+    def unchanged(x):
+        return no_changes_by_name["none"](x)
+
+    list(tf.data.Dataset.from_tensor_slices(tf.ones([8, 4, 4, 3])).map(unchanged))
