@@ -187,6 +187,10 @@ def _candidates(kind: str, one: Any, np: str) -> Iterator[tuple[str, Any, str]]:
         elif hasattr(array, "tobytes") and array.dtype.kind in "biuf":
             read = f"`.tobytes()` gives them, which tf.io.decode_raw(..., tf.{array.dtype.name}) reads."
             yield f"{name}.tobytes()", [array.tobytes()], read
+        elif hasattr(array, "tobytes") and array.dtype.kind in "UO" and _holds_texts(array):
+            given = tuple(part.encode() for part in array.ravel())
+            flat = name if array.ndim == 1 else f"{np}.ravel({name})"
+            yield f"[one.encode() for one in {flat}]", given, "`.encode()` gives each text as bytes."
         elif hasattr(array, "tobytes") and array.dtype.kind == "O" and array.ndim == 1:
             yield name, array, "`.numpy()` gives its values."
         elif isinstance(array, (list, tuple)) and array and all(type(part) is str for part in array):
@@ -208,6 +212,11 @@ def _candidates(kind: str, one: Any, np: str) -> Iterator[tuple[str, Any, str]]:
     else:
         form, said = f"{np}.ravel(NAME)", "np.ravel gives them in one row."
         yield (f"{form}.astype({np}.int64)", flat.astype("int64"), said) if cast else (form, flat, said)
+
+
+def _holds_texts(array: Any) -> bool:
+    """Whether an array holds nothing but str."""
+    return array.size > 0 and all(isinstance(part, str) for part in array.ravel())
 
 
 def _what(one: Any) -> str:

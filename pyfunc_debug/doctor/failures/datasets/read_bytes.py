@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
 
 RULE = "structure"
 _READERS = ("decode_raw", "frombuffer", "fromstring")
+_OF_TEXTS = "'out_type' has DataType string"
 _SIZES = {
     "uint8": 1, "int8": 1, "float16": 2, "int16": 2, "uint16": 2, "float32": 4, "int32": 4, "float64": 8, "int64": 8,
 }  # fmt: skip
@@ -23,7 +24,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if all bytes make the values that the shape asks for, as another dtype."""
     found = refused_reshape(situation.message)
     if found is None:
-        return None
+        return _texts(situation) if _OF_TEXTS in situation.message else None
     have, wanted = found
     for file, source in situation.sources():
         spot = next((one for one in reversed(situation.spots) if one.file == file), situation.last)
@@ -34,6 +35,20 @@ def explain(situation: Situation) -> Explanation | None:
         if len(read) == 1 and spot is not None and wanted:
             return _explanation(read[0], source, spot, file, (have, wanted))
     return None
+
+
+def _texts(situation: Situation) -> Explanation | None:
+    """`tf.io.decode_raw(x, tf.string)`: it has no strings to give."""
+    spot, statement = situation.last, situation.statement
+    read = [one for one in calls(statement) if dotted(one.func).endswith("decode_raw")] if statement is not None else []
+    if spot is None or len(read) != 1:
+        return None
+    cause = "decode_raw makes numbers of bytes, and out_type cannot be a string. One text needs no decoding."
+    advice = (
+        "Of an array of texts, write each to the list, `value=[one.encode() for one in texts]`, and read "
+        f"{alias(spot, 'tensorflow')}.io.VarLenFeature({alias(spot, 'tensorflow')}.string)."
+    )
+    return Explanation(RULE, spot.file, read[0].lineno, cause, None, advice)
 
 
 def _explanation(call: ast.Call, source: Source, spot: Spot, file: str, sizes: tuple[int, int]) -> Explanation | None:
