@@ -20,6 +20,12 @@ def explain(situation: Situation) -> Explanation | None:
     if found is None or situation.kind != "TypeError":
         return None
     name, twice = (found[1] or "").rpartition(".")[2].removeprefix("tf__"), found[2]
+    direct = list(calls(situation.statement)) if situation.statement is not None else []
+    if any(
+        dotted(one.func).rpartition(".")[2] == name and any(word.arg == twice for word in one.keywords)
+        for one in direct
+    ):
+        return None  # the line itself gives it twice
     for file, source in situation.sources():
         made = [
             one for one in calls(source.tree)

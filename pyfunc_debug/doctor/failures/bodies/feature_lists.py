@@ -189,8 +189,8 @@ def _candidates(kind: str, one: Any, np: str) -> Iterator[tuple[str, Any, str]]:
             yield f"{name}.tobytes()", [array.tobytes()], read
         elif hasattr(array, "tobytes") and array.dtype.kind in "UO" and _holds_texts(array):
             given = tuple(part.encode() for part in array.ravel())
-            flat = name if array.ndim == 1 else f"{np}.ravel({name})"
-            yield f"[one.encode() for one in {flat}]", given, "`.encode()` gives each text as bytes."
+            row = name if array.ndim == 1 else f"{np}.ravel({name})"
+            yield f"[one.encode() for one in {row}]", given, "`.encode()` gives each text as bytes."
         elif hasattr(array, "tobytes") and array.dtype.kind == "O" and array.ndim == 1:
             yield name, array, "`.numpy()` gives its values."
         elif isinstance(array, (list, tuple)) and array and all(type(part) is str for part in array):

@@ -119,5 +119,4 @@ def _takes_none(node: ast.Attribute, spot: Spot) -> bool:
     method = inspect.getattr_static(type(owner), node.attr, None) if owner is not None else None
     if not isinstance(method, FunctionType):
         return False
-    wanted = list(inspect.signature(method).parameters.values())[1:]
-    return all(one.default is not one.empty or one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in wanted)
+    return len(inspect.signature(method).parameters) == 1
