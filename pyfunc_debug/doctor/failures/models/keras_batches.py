@@ -17,7 +17,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments, own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parameters, short
+from pyfunc_debug.doctor.failures.reading.source import Source, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, of_keras, shape_of
 
 RULE = "generator"
@@ -30,9 +30,6 @@ _AXES = re.compile(
     r"Expected shape \((?P<wanted>[^)]*)\), but input has incompatible shape \((?P<got>[^)]*)\)"
     r"|expected (?:min_)?ndim=(?P<least>\d+), found ndim=(?P<found>\d+)"
 )
-_NONE = "None values not supported"
-_LABELS = re.compile(r"(?:\w+_)?(?:y|labels?|targets?)(?:_\w+)?")
-"""How labels are called."""
 _GROWS = ("append", "extend")
 _MAKES_ARRAYS = {
     "expand_dims", "array", "asarray", "stack", "reshape", "zeros", "ones", "concatenate", "concat", "vstack", "full",
@@ -98,8 +95,6 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or statement is None or (situation.body and tell is not _other_batch):
         return None
     for call in fits(statement):
-        if _NONE in text and (listed := _inputs_only(spot, call)) is not None:
-            return listed
         keywords = {one.arg: one.value for one in call.keywords}
         for given in (call.args[0] if call.args else keywords.get("x"), keywords.get("validation_data")):
             maker = batch_maker(given, spot) if given is not None else None
@@ -462,70 +457,10 @@ def _leaves(value: ast.expr) -> list[ast.expr]:
     return []
 
 
-def _unlabelled(maker: _Maker, _text: str, call: ast.Call) -> Explanation | None:
-    """Batches of inputs alone, in `fit`, whose loss wants labels."""
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    made = [maker.made(one) for one in maker.values]
-    if method not in ("fit", "evaluate") or not made or not all(map(_is_one_array, made)):
-        return None
-    cause = f"{maker.name} {maker.verb} the inputs alone, and {method} needs their labels: a tuple (inputs, labels)."
-    edit = _with_labels(maker, maker.values[0], made[0]) if len(made) == 1 else None
-    advice = "" if edit is not None else f"Have it give both: {maker.verb.removesuffix('s')} x, y."
-    return Explanation(RULE, maker.spot.file, maker.values[0].lineno, cause, edit, advice)
-
-
-def _is_one_array(value: ast.expr) -> bool:
-    """Whether an expression looks like one array: a slice, or what NumPy or a method of an array makes."""
-    if isinstance(value, ast.Subscript):
-        return True
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _MAKES_ARRAYS
-
-
-def _with_labels(maker: _Maker, value: ast.expr, made: ast.expr) -> Edit | None:
-    """`return self.x[s], self.y[s]`: the same slice of what is called as labels are."""
-    if not isinstance(made, ast.Subscript) or not dotted(made.value):
-        return None
-    data, holder = dotted(made.value), maker.source.parent(maker.function)
-    if data.startswith("self.") and isinstance(holder, ast.ClassDef):
-        known = {dotted(one) for one in ast.walk(holder) if isinstance(one, ast.Attribute)}
-        known = {one for one in known if one.startswith("self.")}
-    else:
-        known = set(parameters(maker.function))
-    labels = sorted(one for one in known if _LABELS.fullmatch(one.removeprefix("self.")))
-    if len(labels) != 1:
-        return None
-    whole = f"{maker.source.text(value)}, {labels[0]}[{maker.source.text(made.slice)}]"
-    return edit_of(maker.spot.file, maker.source.replaced({value: whole}))
-
-
-def _inputs_only(spot: Spot, call: ast.Call) -> Explanation | None:
-    """`fit([x, y])`: a list or tuple is the inputs, and nothing is the target."""
-    given = call.args[0] if len(call.args) == 1 else None
-    named = {one.arg for one in call.keywords}
-    if given is None or named & {"x", "y", None} or not isinstance(call.func, ast.Attribute):
-        return None
-    if call.func.attr not in ("fit", "evaluate"):
-        return None
-    value = lookup(given, spot) if not isinstance(given, (ast.List, ast.Tuple)) else given.elts
-    model = lookup(call.func.value, spot)
-    if not isinstance(value, (list, tuple)) or len(value) != 2 or len(getattr(model, "inputs", None) or ()) != 1:
-        return None
-    text = spot.source.text(given)
-    parts = ", ".join(map(spot.source.text, given.elts)) if isinstance(given, (ast.List, ast.Tuple)) else f"*{text}"
-    found = spot.source.replaced({given: parts})
-    edit = edit_of(spot.file, found)
-    cause = (
-        f"{call.func.attr} takes a list or tuple of arrays, `{short(text, 30)}`, for the inputs alone, and there is no "
-        "target. Inputs and targets are two arguments."
-    )
-    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {parts}.", "likely")
-
-
 _CAUSES: tuple[tuple[re.Pattern[str], Callable[[Maker, str, ast.Call], Explanation | None]], ...] = (
     (_TUPLE, _list_of_generator),
     (_BATCH, _other_batch),
     (_LISTS, _lists_inside),
-    (re.compile(_NONE), _unlabelled),
     (_INPUTS, _side_by_side),
     (_RANK, _numbers),
     (_AXES, _examples),

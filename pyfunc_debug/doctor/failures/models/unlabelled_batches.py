@@ -1,0 +1,89 @@
+"""`fit` without labels: a list `[x, y]` is inputs alone, and so is what a PyDataset or a generator gives by itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.models.keras_batches import Maker, batch_maker, is_array
+from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
+from pyfunc_debug.doctor.failures.reading.symbols import lookup
+
+RULE = "generator"
+_NONE = "None values not supported"
+_LABELS = re.compile(r"(?:\w+_)?(?:y|labels?|targets?)(?:_\w+)?")
+"""How labels are called."""
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a loss got None for its labels."""
+    if situation.body or _NONE not in situation.message:
+        return None
+    for spot, call in failed_fits(situation):
+        found = _inputs_only(spot, call)
+        for given in (argument(call, 0, "x"), argument(call, 99, "validation_data")) if found is None else ():
+            maker = batch_maker(given, spot) if given is not None else None
+            found = found or (_alone(maker, call) if maker is not None else None)
+        if found is not None:
+            return found
+    return None
+
+
+def _alone(maker: Maker, call: ast.Call) -> Explanation | None:
+    """Batches of inputs alone, in `fit`, whose loss wants labels."""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    made = [maker.made(one) for one in maker.values]
+    if (
+        method not in ("fit", "evaluate")
+        or not made
+        or not all(isinstance(one, ast.Subscript) or is_array(one) for one in made)
+    ):
+        return None
+    cause = f"{maker.name} {maker.verb} the inputs alone, and {method} needs their labels: a tuple (inputs, labels)."
+    edit = _with_labels(maker, maker.values[0], made[0]) if len(made) == 1 else None
+    advice = "" if edit is not None else f"Have it give both: {maker.verb.removesuffix('s')} x, y."
+    return Explanation(RULE, maker.spot.file, maker.values[0].lineno, cause, edit, advice)
+
+
+def _with_labels(maker: Maker, value: ast.expr, made: ast.expr) -> Edit | None:
+    """`return self.x[s], self.y[s]`: the same slice of what is called as labels are."""
+    if not isinstance(made, ast.Subscript) or not dotted(made.value):
+        return None
+    data, holder = dotted(made.value), maker.source.parent(maker.function)
+    if data.startswith("self.") and isinstance(holder, ast.ClassDef):
+        known = {dotted(one) for one in ast.walk(holder) if isinstance(one, ast.Attribute)}
+        known = {one for one in known if one.startswith("self.")}
+    else:
+        known = set(parameters(maker.function))
+    labels = sorted(one for one in known if _LABELS.fullmatch(one.removeprefix("self.")))
+    if len(labels) != 1:
+        return None
+    whole = f"{maker.source.text(value)}, {labels[0]}[{maker.source.text(made.slice)}]"
+    return edit_of(maker.spot.file, maker.source.replaced({value: whole}))
+
+
+def _inputs_only(spot: Spot, call: ast.Call) -> Explanation | None:
+    """`fit([x, y])`: a list or tuple is the inputs, and nothing is the target."""
+    given = call.args[0] if len(call.args) == 1 else None
+    named = {one.arg for one in call.keywords}
+    if given is None or named & {"x", "y", None} or not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr not in ("fit", "evaluate"):
+        return None
+    value = lookup(given, spot) if not isinstance(given, (ast.List, ast.Tuple)) else given.elts
+    model = lookup(call.func.value, spot)
+    if not isinstance(value, (list, tuple)) or len(value) != 2 or len(getattr(model, "inputs", None) or ()) != 1:
+        return None
+    text = spot.source.text(given)
+    parts = ", ".join(map(spot.source.text, given.elts)) if isinstance(given, (ast.List, ast.Tuple)) else f"*{text}"
+    found = spot.source.replaced({given: parts})
+    edit = edit_of(spot.file, found)
+    cause = (
+        f"{call.func.attr} takes a list or tuple of arrays, `{short(text, 30)}`, for the inputs alone, and there is no "
+        "target. Inputs and targets are two arguments."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {parts}.", "likely")
