@@ -20,10 +20,10 @@ from pyfunc_debug.api.isolation import as_before
 from pyfunc_debug.api.made_inputs import array_like
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.api.replay import whole_inputs
+from pyfunc_debug.doctor.bodies.replacement import imports, obstacles
 from pyfunc_debug.doctor.code import outside
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import read
-from pyfunc_debug.doctor.replacement import imports, obstacles
 from pyfunc_debug.doctor.rules.batch_means import metric_of
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.interception.rerun import body_function, runner

@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Iterable
 from typing import Any
 
-from pyfunc_debug.doctor import leaving
+from pyfunc_debug.doctor.graphs import leaving
 from pyfunc_debug.doctor.silenced import Silenced
 from pyfunc_debug.doctor.text import findings_text
 from pyfunc_debug.interception.graphs.held import held

@@ -12,9 +12,9 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.bodies.replacement import definition_of, obstacles
 from pyfunc_debug.doctor.code import local_names, own_nodes
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted
-from pyfunc_debug.doctor.replacement import definition_of, obstacles
 from pyfunc_debug.interception.bodies import scope
 from pyfunc_debug.program.frames import is_user
 

@@ -20,9 +20,9 @@ from pyfunc_debug.api.gradient_check import GradientCheck, check
 from pyfunc_debug.api.isolation import as_before
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.api.replay import whole_inputs
+from pyfunc_debug.doctor.bodies.replacement import definition_of, obstacles
 from pyfunc_debug.doctor.code import own_gradients
 from pyfunc_debug.doctor.failures.reading.source import Function, read
-from pyfunc_debug.doctor.replacement import definition_of, obstacles
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.records import Call, Node
 

@@ -13,9 +13,9 @@ from pyfunc_debug.api.graph_trial import FASTER, Given, Trial, said
 from pyfunc_debug.api.isolation import as_before
 from pyfunc_debug.api.live import LiveRecording, latest
 from pyfunc_debug.api.replay import whole_inputs
+from pyfunc_debug.doctor.bodies.graph_patch import Site, patch
+from pyfunc_debug.doctor.bodies.replacement import definition_of, lambda_at
 from pyfunc_debug.doctor.failures.reading.source import Function
-from pyfunc_debug.doctor.graph_patch import Site, patch
-from pyfunc_debug.doctor.replacement import definition_of, lambda_at
 from pyfunc_debug.errors import BadOptionError, NotKeptError, RecordingBusyError
 from pyfunc_debug.records import Call, Node
 

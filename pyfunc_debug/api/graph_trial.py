@@ -12,8 +12,8 @@ import numpy as np
 from pyfunc_debug.api import graph_code as code
 from pyfunc_debug.api.foreign_calls import foreign_calls
 from pyfunc_debug.api.graph_timing import Measured, Staying, measure, measure_alone, measure_staying
+from pyfunc_debug.doctor.bodies.replacement import obstacles
 from pyfunc_debug.doctor.failures.reading.source import Function
-from pyfunc_debug.doctor.replacement import obstacles
 from pyfunc_debug.program.python_state import changes, fingerprints
 from pyfunc_debug.records import Node
 

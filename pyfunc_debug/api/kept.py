@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyfunc_debug.doctor import code
-from pyfunc_debug.doctor.replacement import definition
+from pyfunc_debug.doctor.bodies.replacement import definition
 
 _OPENED = (list, dict, set, collections.deque, collections.defaultdict, collections.OrderedDict)
 _MOST = 100_000

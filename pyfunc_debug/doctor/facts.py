@@ -16,8 +16,8 @@ from pyfunc_debug.analysis.contention import Contention, Waits, make_contention,
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.stages import StageAnswer, make_stages
 from pyfunc_debug.analysis.tallies import Tally, tallies
+from pyfunc_debug.doctor.bodies.decorated import decorator
 from pyfunc_debug.doctor.code import all_nodes
-from pyfunc_debug.doctor.decorated import decorator
 from pyfunc_debug.doctor.failures.reading.source import parsed
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from pyfunc_debug.doctor import code
+from pyfunc_debug.doctor.bodies.replacement import imports
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.ops.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.ops.slopes import NAME, helper, sloped
@@ -21,7 +22,6 @@ from pyfunc_debug.doctor.failures.reading.nodes import argument as argument  # f
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, indent_of, parsed
 from pyfunc_debug.doctor.failures.reading.symbols import Described
-from pyfunc_debug.doctor.replacement import imports
 from pyfunc_debug.records import Node
 
 MOST = 3

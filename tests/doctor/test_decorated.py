@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pyfunc_debug.doctor import decorated
+from pyfunc_debug.doctor.bodies import decorated
 from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument, py_call
 from pyfunc_debug.doctor.failures.reading.source import parsed
 

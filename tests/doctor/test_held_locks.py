@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import pyfunc_debug as pfd
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.unlocked import unlocked
+from pyfunc_debug.doctor.waits.unlocked import unlocked
 from pyfunc_debug.pfrec import Reader
 from tests.doctor.pasting import pasted
 from tests.doctor.recordings import FILE, written

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 import pyfunc_debug as pfd
 from pyfunc_debug.api.recording import Recording
-from pyfunc_debug.doctor import indexed_generators
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.generators import indexed_generators
 from tests.doctor.pasting import pasted
 from tests.doctor.recordings import FILE, written
 

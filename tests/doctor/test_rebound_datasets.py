@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyfunc_debug.doctor import pastes, rebound_datasets
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets import rebound_datasets
 from pyfunc_debug.doctor.failures.reading.source import parsed
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.refilled_buffers import refilled
+from pyfunc_debug.doctor.generators.refilled_buffers import refilled
 
 PROGRAM = """
 import keras

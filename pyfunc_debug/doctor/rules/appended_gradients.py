@@ -9,7 +9,7 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, tapes
-from pyfunc_debug.doctor.own_steps import TRAINABLE
+from pyfunc_debug.doctor.models.own_steps import TRAINABLE
 from pyfunc_debug.records import Finding
 
 NAMES = ("appended-gradients",)

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.replacement import imports
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.replacement import imports
 from pyfunc_debug.doctor.rules.needless_python import as_graph_code
 from pyfunc_debug.records import Finding, Node
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.body_inputs import as_given, given
+from pyfunc_debug.doctor.bodies.body_inputs import as_given, given
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import parameters, tapes_before
 from pyfunc_debug.events import Notice

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.cached_chains import before, cache_at, is_held_out, method, reordered
+from pyfunc_debug.doctor.datasets.cached_chains import before, cache_at, is_held_out, method, reordered
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Finding

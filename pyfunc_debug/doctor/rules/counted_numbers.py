@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.compiled_models import compiled_models, last_layer
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.models.compiled_models import compiled_models, last_layer
 from pyfunc_debug.records import Finding
 
 NAMES = ("regression-accuracy",)

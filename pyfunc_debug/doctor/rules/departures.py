@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import leaving, pastes
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.string_ops import as_string_ops
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
+from pyfunc_debug.doctor.graphs import leaving
 from pyfunc_debug.doctor.rules.needless_python import as_graph_code
-from pyfunc_debug.doctor.string_ops import as_string_ops
 from pyfunc_debug.events import TFLITE, Body
 from pyfunc_debug.interception.graphs.held import HeldNode
 from pyfunc_debug.records import Finding, Frame, Node

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import chosen_results, pastes
-from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.returned_kinds import (
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies import chosen_results
+from pyfunc_debug.doctor.bodies.returned_kinds import (
     CONTRACT,
     Kind,
     by_body,
@@ -19,6 +18,8 @@ from pyfunc_debug.doctor.returned_kinds import (
     of_calls,
     one_array,
 )
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.records import Finding, Node
 
 NAMES = (CONTRACT,)

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.bodies import listed
+from pyfunc_debug.doctor.bodies.grouped import listed
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.graphs.untaken_branches import branch_of
 from pyfunc_debug.doctor.rules import dropped_datasets, never_fetched, stale_caches
-from pyfunc_debug.doctor.untaken_branches import branch_of
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("empty-recording",)

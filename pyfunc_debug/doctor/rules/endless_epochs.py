@@ -9,11 +9,11 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets.shuffled_flows import FLOWS
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
-from pyfunc_debug.doctor.generator_source import is_endless
+from pyfunc_debug.doctor.generators.generator_source import is_endless
 from pyfunc_debug.doctor.rules.ran_out import steps_of_keras
-from pyfunc_debug.doctor.shuffled_flows import FLOWS
 from pyfunc_debug.records import Finding
 
 NAMES = ("endless-epoch",)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import callback_classes, code, misnamed_methods, pastes
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import indent_of
+from pyfunc_debug.doctor.generators import misnamed_methods
+from pyfunc_debug.doctor.models import callback_classes
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("epoch-end",)

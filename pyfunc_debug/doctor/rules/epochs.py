@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import code, kept_iterators, pastes, used_generators
-from pyfunc_debug.doctor.cached_chains import before, cache_at, is_held_out, mapped_function, method, reordered
-from pyfunc_debug.doctor.drawn_once import draws_of
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.datasets import kept_iterators
+from pyfunc_debug.doctor.datasets.cached_chains import before, cache_at, is_held_out, mapped_function, method, reordered
+from pyfunc_debug.doctor.draws.drawn_once import draws_of
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.doctor.generators import used_generators
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cached-random", "empty-epochs")

@@ -7,8 +7,9 @@ import json
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import pastes, pipelines
-from pyfunc_debug.doctor.bodies import several, spread, times, together
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.grouped import several, spread, times, together
+from pyfunc_debug.doctor.datasets import pipelines
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.reading.source import short

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.spawned import spawned
 from pyfunc_debug.doctor.text import listed
+from pyfunc_debug.doctor.waits.spawned import spawned
 from pyfunc_debug.records import Finding
 
 NAMES = ("forked-process",)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.body_inputs import Given, as_given, given
+from pyfunc_debug.doctor.bodies.body_inputs import Given, as_given, given
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.doctor.failures.reading.symbols import sizes_of

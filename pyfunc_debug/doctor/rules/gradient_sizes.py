@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from statistics import median
 
-from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules.ranges import squashed
 from pyfunc_debug.records import Finding, Node

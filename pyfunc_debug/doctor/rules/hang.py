@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import code, ended_children, forked_pools, handed, pastes, rebound_datasets
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.datasets import rebound_datasets
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.unlocked import unlocked
+from pyfunc_debug.doctor.waits import ended_children, forked_pools, handed
+from pyfunc_debug.doctor.waits.unlocked import unlocked
 from pyfunc_debug.program.waiting import FOR_PROCESSES
 from pyfunc_debug.records import Finding
 

@@ -9,9 +9,11 @@ from typing import Any
 
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of, settings
 from pyfunc_debug.analysis.stages import StageAnswer
-from pyfunc_debug.doctor import batched_maps, code, indexed_generators, pastes, pipelines
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.datasets import batched_maps, pipelines
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.refilled_buffers import refilled
+from pyfunc_debug.doctor.generators import indexed_generators
+from pyfunc_debug.doctor.generators.refilled_buffers import refilled
 from pyfunc_debug.doctor.rules import needless_python, parallel_generators, recomputed, single_elements
 from pyfunc_debug.events import Notice
 from pyfunc_debug.gil.whatif import percent

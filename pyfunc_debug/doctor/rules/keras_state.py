@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.eager_steps import run_eagerly
+from pyfunc_debug.doctor.draws.keras_draws import drawn, told_once
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import names
-from pyfunc_debug.doctor.kept_tensors import kept_tensors
-from pyfunc_debug.doctor.keras_callees import callees, in_own_graphs, nodes_of
-from pyfunc_debug.doctor.keras_draws import drawn, told_once
+from pyfunc_debug.doctor.models.eager_steps import run_eagerly
+from pyfunc_debug.doctor.models.kept_tensors import kept_tensors
+from pyfunc_debug.doctor.models.keras_callees import callees, in_own_graphs, nodes_of
 from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding

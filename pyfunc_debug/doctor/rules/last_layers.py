@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.compiled_models import compiled_models, last_layer
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.models.compiled_models import compiled_models, last_layer
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding
 

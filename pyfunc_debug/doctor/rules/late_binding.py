@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.functions_in_loops import traced_behind
-from pyfunc_debug.doctor.layers_in_loops import made_in_loops
+from pyfunc_debug.doctor.graphs.functions_in_loops import traced_behind
+from pyfunc_debug.doctor.models.layers_in_loops import made_in_loops
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("late-binding",)

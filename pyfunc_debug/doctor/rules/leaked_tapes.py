@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import growing
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.graphs import growing
 from pyfunc_debug.doctor.locations import started
 from pyfunc_debug.records import Finding
 

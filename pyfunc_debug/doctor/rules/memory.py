@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import growing, pastes
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.replacement import direct_call
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import read
-from pyfunc_debug.doctor.replacement import direct_call
+from pyfunc_debug.doctor.graphs import growing
 from pyfunc_debug.doctor.rules.retraces import made_once
 from pyfunc_debug.records import Finding, Node
 

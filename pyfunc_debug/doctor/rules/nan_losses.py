@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import guarded_ops, pastes
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import indent_of, names, tapes_before
+from pyfunc_debug.doctor.models import guarded_ops
 from pyfunc_debug.doctor.rules.keras_state import traced
 from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.doctor.text import listed

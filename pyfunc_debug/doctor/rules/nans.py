@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.bodies import several, spread, together
+from pyfunc_debug.doctor.bodies.grouped import several, spread, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.syntax import copied

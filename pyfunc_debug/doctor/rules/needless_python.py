@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import code, decorated, pastes
-from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies import decorated
+from pyfunc_debug.doctor.bodies.grouped import several
+from pyfunc_debug.doctor.bodies.replacement import direct_call, imports, obstacles
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
-from pyfunc_debug.doctor.replacement import direct_call, imports, obstacles
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding, Node
 

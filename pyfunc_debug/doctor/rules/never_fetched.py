@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.bodies.grouped import several
+from pyfunc_debug.doctor.bodies.results_read import Result, result_of
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
-from pyfunc_debug.doctor.results_read import Result, result_of
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("never-fetched",)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.bodies import listed, several
+from pyfunc_debug.doctor.bodies.grouped import listed, several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.gradients.overrides import override, with_custom_gradient
 from pyfunc_debug.doctor.failures.kept import failures

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import code, pastes, pipelines
-from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.grouped import several
+from pyfunc_debug.doctor.bodies.replacement import imports
+from pyfunc_debug.doctor.datasets import pipelines
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import indent_of
-from pyfunc_debug.doctor.replacement import imports
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec.stopped import covered_ns
 from pyfunc_debug.records import Finding

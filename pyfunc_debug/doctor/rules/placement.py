@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import leaving, pastes
-from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
+from pyfunc_debug.doctor.graphs import leaving
 from pyfunc_debug.doctor.rules.needless_python import as_graph_code
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception.graphs.held import HeldNode

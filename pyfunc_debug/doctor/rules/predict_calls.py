@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.predict_graphs import PREDICTS, called_itself
+from pyfunc_debug.doctor.graphs.predict_graphs import PREDICTS, called_itself
 from pyfunc_debug.records import Finding
 
 NAMES = ("predict-calls",)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.replacement import imports
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, guessed, written
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
-from pyfunc_debug.doctor.replacement import imports
 from pyfunc_debug.doctor.rules.printed_symbols import is_log, is_print
 from pyfunc_debug.doctor.rules.static_shapes import common, returned_shapes
 from pyfunc_debug.records import Finding, Node

@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.each_time import each_time
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.pastes.printed import quoted, shown
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.kept_symbols import printed_later
+from pyfunc_debug.doctor.graphs.kept_symbols import printed_later
 from pyfunc_debug.doctor.rules.keras_state import traced_in_steps
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding

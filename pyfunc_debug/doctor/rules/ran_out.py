@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.bodies import times
-from pyfunc_debug.doctor.endless_generators import for_ever, made_by, made_of
+from pyfunc_debug.doctor.bodies.grouped import times
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.generators.endless_generators import for_ever, made_by, made_of
 from pyfunc_debug.records import Finding
 
 NAMES = ("ran-out",)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import built_once, folds, growing, late_generators, pastes
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets import built_once, folds
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import indent_of
+from pyfunc_debug.doctor.generators import late_generators
+from pyfunc_debug.doctor.graphs import growing
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("dataset-in-loop",)

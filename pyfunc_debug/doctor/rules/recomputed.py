@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.cached_chains import cache_at
+from pyfunc_debug.doctor.datasets.cached_chains import cache_at
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.pfrec.stopped import covered_ns
 from pyfunc_debug.records import Finding, Node

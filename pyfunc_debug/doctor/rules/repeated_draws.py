@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import cached_chains, pastes
-from pyfunc_debug.doctor.cached_chains import before, is_held_out, method
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets import cached_chains
+from pyfunc_debug.doctor.datasets.cached_chains import before, is_held_out, method
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source

@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from pyfunc_debug.doctor import built_once, code, growing, moved, other_objects, pastes, predict_graphs
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.needs_python import needs_python
+from pyfunc_debug.doctor.datasets import built_once
 from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.hoist import hoisted
-from pyfunc_debug.doctor.needs_python import needs_python
+from pyfunc_debug.doctor.graphs import growing, moved, other_objects, predict_graphs
+from pyfunc_debug.doctor.graphs.hoist import hoisted
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding, Function, GraphTrace
 

@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.bodies import times
-from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.returned_kinds import (
+from pyfunc_debug.doctor.bodies.grouped import times
+from pyfunc_debug.doctor.bodies.returned_kinds import (
     CONTRACT,
     Kind,
     by_body,
@@ -20,6 +18,8 @@ from pyfunc_debug.doctor.returned_kinds import (
     of_calls,
     one_array,
 )
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.rules.errors import converting
 from pyfunc_debug.records import Finding, Node
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.bodies import listed, several, together
+from pyfunc_debug.doctor.bodies.grouped import listed, several, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, tapes
 from pyfunc_debug.doctor.locations import sites

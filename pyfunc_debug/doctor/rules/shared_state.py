@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.analysis.inputs import settings
-from pyfunc_debug.doctor import code, pastes, pipelines
-from pyfunc_debug.doctor.drawn_once import draws_of
-from pyfunc_debug.doctor.draws import SEEDS
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.datasets import pipelines
+from pyfunc_debug.doctor.draws.drawn_once import draws_of
+from pyfunc_debug.doctor.draws.draws import SEEDS
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.program import syntax

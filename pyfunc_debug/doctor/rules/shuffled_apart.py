@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import apart_arrays, paired_flows, pastes
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets import apart_arrays, paired_flows
+from pyfunc_debug.doctor.datasets.zips import CLASS, are_labels, listed_arguments, way, zips
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.zips import CLASS, are_labels, listed_arguments, way, zips
 from pyfunc_debug.records import Finding
 
 NAMES = ("shuffled-apart",)

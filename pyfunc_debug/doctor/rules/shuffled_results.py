@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import pastes, shuffled_flows
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets import shuffled_flows
+from pyfunc_debug.doctor.datasets.unshuffled import unshuffled
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules.shuffled_splits import kept_order
-from pyfunc_debug.doctor.unshuffled import unshuffled
 from pyfunc_debug.records import Finding
 
 NAMES = ("shuffled-results",)

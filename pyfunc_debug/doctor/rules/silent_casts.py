@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.bodies.returned_kinds import CONTRACT, Kind, all_calls, by_body, declaring, finding
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.returned_kinds import CONTRACT, Kind, all_calls, by_body, declaring, finding
 from pyfunc_debug.records import Finding
 
 NAMES = (CONTRACT,)

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.returned_kinds import NUMBERS, Kind, all_calls, as_array, by_body, finding
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.returned_kinds import NUMBERS, Kind, all_calls, as_array, by_body, finding
 from pyfunc_debug.records import Finding
 
 NAMES = ("slow-conversion",)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.body_inputs import given
+from pyfunc_debug.doctor.bodies.body_inputs import given
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted

@@ -8,12 +8,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import pastes, replaced_objects
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.needs_python import needs_python
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.frozen_layers import frozen_before_training, set_between_calls, set_between_fits, set_too_late
-from pyfunc_debug.doctor.kept_values import KeptValue
-from pyfunc_debug.doctor.needs_python import needs_python
-from pyfunc_debug.doctor.rebound_variables import rebound
+from pyfunc_debug.doctor.graphs import replaced_objects
+from pyfunc_debug.doctor.graphs.kept_values import KeptValue
+from pyfunc_debug.doctor.graphs.rebound_variables import rebound
+from pyfunc_debug.doctor.models.frozen_layers import (
+    frozen_before_training,
+    set_between_calls,
+    set_between_fits,
+    set_too_late,
+)
 from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding, Function

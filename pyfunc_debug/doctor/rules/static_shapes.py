@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Node
 

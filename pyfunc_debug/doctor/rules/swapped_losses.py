@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.compiled_losses import compiled_losses
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import parameters
-from pyfunc_debug.doctor.own_steps import OwnStep, own_steps
+from pyfunc_debug.doctor.models.compiled_losses import compiled_losses
+from pyfunc_debug.doctor.models.own_steps import OwnStep, own_steps
 from pyfunc_debug.doctor.rules.ran_out import files_of_keras
 from pyfunc_debug.records import Finding
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.bodies import times
+from pyfunc_debug.doctor.bodies.grouped import times
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.text import held_names

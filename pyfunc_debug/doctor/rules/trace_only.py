@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.drawn_once import drawn_once, draws_of
-from pyfunc_debug.doctor.draws import SEEDS
+from pyfunc_debug.doctor.draws.drawn_once import drawn_once, draws_of
+from pyfunc_debug.doctor.draws.draws import SEEDS
+from pyfunc_debug.doctor.draws.late_seeds import seeded_late
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.graphs.state_changes import in_python
 from pyfunc_debug.doctor.failures.kept import edited_lines
 from pyfunc_debug.doctor.failures.pastes.each_time import each_time
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import names
-from pyfunc_debug.doctor.late_seeds import seeded_late
 from pyfunc_debug.doctor.text import listed, times
 from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function

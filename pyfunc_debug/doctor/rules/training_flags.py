@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.own_steps import OwnStep, own_steps
+from pyfunc_debug.doctor.models.own_steps import OwnStep, own_steps
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 

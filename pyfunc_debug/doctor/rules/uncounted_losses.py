@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.compiled_models import Compiled, compiled_models, outputs
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.models.compiled_models import Compiled, compiled_models, outputs
 from pyfunc_debug.records import Finding
 
 NAMES = ("uncounted-loss",)

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets.shuffled_flows import FLOWS
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules.ran_out import files_of_keras
-from pyfunc_debug.doctor.shuffled_flows import FLOWS
 from pyfunc_debug.records import Finding
 
 NAMES = ("unscaled-input",)

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.replacement import imports
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.own_steps import TRAINABLE
-from pyfunc_debug.doctor.replacement import imports
+from pyfunc_debug.doctor.models.own_steps import TRAINABLE
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 

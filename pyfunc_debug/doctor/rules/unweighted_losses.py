@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.compiled_losses import compiled_losses
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.models.compiled_losses import compiled_losses
 from pyfunc_debug.records import Finding
 
 NAMES = ("unweighted-loss",)

@@ -10,9 +10,10 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.analysis.stages import StageAnswer
-from pyfunc_debug.doctor import code, pastes, pipelines
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.replacement import imports
+from pyfunc_debug.doctor.datasets import pipelines
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.replacement import imports
 from pyfunc_debug.doctor.rules import input_bound
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Node

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.bodies import several
-from pyfunc_debug.doctor.body_inputs import as_given, returned
+from pyfunc_debug.doctor.bodies.body_inputs import as_given, returned
+from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Finding, Node

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import changed_arrays, index_slices, list_batches, same_batches, sorted_batches
-from pyfunc_debug.doctor.batches import Batches
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.generators import changed_arrays, index_slices, list_batches, same_batches, sorted_batches
+from pyfunc_debug.doctor.generators.batches import Batches
 from pyfunc_debug.records import Finding
 
 NAMES = ("wrong-batches",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.bodies import several, spread, times, together
+from pyfunc_debug.doctor.bodies.grouped import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import sites, started
 from pyfunc_debug.records import Finding, Node

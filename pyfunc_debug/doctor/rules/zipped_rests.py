@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets.zips import CLASS, are_labels, listed_arguments, way, zips
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.zips import CLASS, are_labels, listed_arguments, way, zips
 from pyfunc_debug.records import Finding
 
 NAMES = ("zipped-rest",)

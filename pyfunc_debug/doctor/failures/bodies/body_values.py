@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.bodies.decorated import Call as Decorated
 from pyfunc_debug.doctor.code import own_nodes
-from pyfunc_debug.doctor.decorated import Call as Decorated
 from pyfunc_debug.doctor.failures.bodies.body_numbers import number
 from pyfunc_debug.doctor.failures.bodies.body_tensors import array_method, assigns, no_numpy
 from pyfunc_debug.doctor.failures.bodies.body_text import bytes_given, printed, takes_text, text_in_array

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
+from pyfunc_debug.doctor.bodies.decorated import in_python
 from pyfunc_debug.doctor.code import all_nodes
-from pyfunc_debug.doctor.decorated import in_python
 from pyfunc_debug.doctor.failures.bodies import compiled_bodies
 from pyfunc_debug.doctor.failures.bodies.results import body_shape, is_made
 from pyfunc_debug.doctor.failures.graphs import into_variables

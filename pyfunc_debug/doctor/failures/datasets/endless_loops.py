@@ -9,12 +9,12 @@ import ast
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
+from pyfunc_debug.doctor.datasets.shuffled_flows import FLOWS
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Spot, lines_around, lines_of, spots_of
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup
-from pyfunc_debug.doctor.shuffled_flows import FLOWS
 from pyfunc_debug.interception.names.private import count_of
 from pyfunc_debug.program.frames import is_installed, is_user
 

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import user_generators
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup
-from pyfunc_debug.doctor.generator_source import is_endless
+from pyfunc_debug.doctor.generators.generator_source import is_endless
 from pyfunc_debug.interception.names import private
 
 RULE = "unknown-length"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from pyfunc_debug.doctor.bodies.replacement import definition
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, read
-from pyfunc_debug.doctor.replacement import definition
 from pyfunc_debug.interception.names.private import CUSTOM_GRADIENTS
 
 RULE = "structure"

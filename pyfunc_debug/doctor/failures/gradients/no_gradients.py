@@ -6,6 +6,7 @@ import ast
 import re
 import types
 
+from pyfunc_debug.doctor.bodies.replacement import imports
 from pyfunc_debug.doctor.failures.gradients.left_behind import Cut, left_behind, moves_in_steps
 from pyfunc_debug.doctor.failures.models.hidden_models import under_the_tape
 from pyfunc_debug.doctor.failures.ops import stand_ins
@@ -37,7 +38,6 @@ from pyfunc_debug.doctor.failures.reading.source import (
     tapes_before,
 )
 from pyfunc_debug.doctor.failures.reading.symbols import Described, alias, calls
-from pyfunc_debug.doctor.replacement import imports
 
 RULE = "cut-gradient"
 _OTHERWISE = " A py_function has one, through TensorFlow's ops in its body."

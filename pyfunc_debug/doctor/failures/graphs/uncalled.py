@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.decorated import Call as Decorated
+from pyfunc_debug.doctor.bodies.decorated import Call as Decorated
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source
-from pyfunc_debug.doctor.index_slices import ends, uneven
+from pyfunc_debug.doctor.generators.index_slices import ends, uneven
 
 RULE = "generator"
 _SAID = re.compile(r"yielded an element of shape \(0,|need at least one array to (?:stack|concatenate)|zero-size array")

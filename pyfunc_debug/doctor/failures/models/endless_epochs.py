@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Spot, lines_around, lines_of, spots_of
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls
-from pyfunc_debug.doctor.generator_source import is_endless
+from pyfunc_debug.doctor.generators.generator_source import is_endless
 
 RULE = "endless-epoch"
 _TRAINER = re.compile(r"keras[/\\]src[/\\](?:.*[/\\])?trainer\.py$")

@@ -8,8 +8,8 @@ import inspect
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.decorated import Call as Decorated
-from pyfunc_debug.doctor.decorated import in_python
+from pyfunc_debug.doctor.bodies.decorated import Call as Decorated
+from pyfunc_debug.doctor.bodies.decorated import in_python
 from pyfunc_debug.doctor.failures.bodies.results import body_shape
 from pyfunc_debug.doctor.failures.gradients.left_behind import is_outside
 from pyfunc_debug.doctor.failures.graphs import known_sizes

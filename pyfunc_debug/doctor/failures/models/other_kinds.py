@@ -7,13 +7,13 @@ import inspect
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.bodies.replacement import definition
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup, of_keras
-from pyfunc_debug.doctor.replacement import definition
 
 RULE = "structure"
 _OF_CLASS = re.compile(r"\.\w+\(\) missing \d+ required positional argument")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from pyfunc_debug.doctor.bodies.replacement import obstacles
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.pastes.plain_call import plain_call
 from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.replacement import obstacles
 
 RULE = "serialization"
 _OP = r"(?:EagerPyFunc|PyFuncStateless|PyFunc)\b"

@@ -6,9 +6,9 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
+from pyfunc_debug.doctor.bodies.replacement import imports
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.source import Source, read
-from pyfunc_debug.doctor.replacement import imports
 
 LACKING = ("experimental.numpy", "experimental.dlpack", "__internal__")
 """What tensorflow.compat.v1 has not, and tensorflow.compat.v1.compat.v2 has."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from pyfunc_debug.doctor.decorated import Call as Decorated
+from pyfunc_debug.doctor.bodies.decorated import Call as Decorated
+from pyfunc_debug.doctor.bodies.replacement import direct_call, obstacles
 from pyfunc_debug.doctor.failures.ops.body_in_ops import as_edit, body_in_ops
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, applied, together
 from pyfunc_debug.doctor.failures.reading.nodes import Node, body_spot, traced_inputs
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import parameters, parsed, read
 from pyfunc_debug.doctor.failures.reading.symbols import Described
-from pyfunc_debug.doctor.replacement import direct_call, obstacles
 
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 _MOST = 24

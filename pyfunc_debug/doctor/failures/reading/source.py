@@ -9,11 +9,11 @@ import textwrap
 import tokenize
 from collections.abc import Iterator, Mapping
 
+from pyfunc_debug.doctor.bodies.decorated import Call as _Decorated
+from pyfunc_debug.doctor.bodies.decorated import List as _Inputs
+from pyfunc_debug.doctor.bodies.decorated import Name as _Parameter
+from pyfunc_debug.doctor.bodies.decorated import desugar, undecorated, undone
 from pyfunc_debug.doctor.code import all_nodes
-from pyfunc_debug.doctor.decorated import Call as _Decorated
-from pyfunc_debug.doctor.decorated import List as _Inputs
-from pyfunc_debug.doctor.decorated import Name as _Parameter
-from pyfunc_debug.doctor.decorated import desugar, undecorated, undone
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.file_lines import current_lines
 

@@ -1,0 +1,1 @@
+"""What rules find in Keras' models, losses, callbacks and steps of training."""
