@@ -214,9 +214,22 @@ def a_lambda_in_a_model():
     model.predict(np.ones((3, 4)), verbose=0)
 
 
+@triggers("lambda-shape", says="says [?, 2, 2], and its function gave [?, 4]", pastes=True)
+def a_lambda_that_lost_an_axis():
+    fold = keras.layers.Lambda(lambda x: tf.reshape(x, [-1, 4]), output_shape=(2, 2))
+    model = keras.Sequential([keras.Input((2, 2)), fold])
+    assert model(np.ones((3, 2, 2))).shape == (3, 4)
+
+
 @near("lambda-shape")
 def a_lambda_with_the_right_shape():
     layer = keras.layers.Lambda(lambda x: x[:, :2], output_shape=(2,))
+    assert layer(np.zeros((3, 4))).shape == (3, 2)
+
+
+@near("lambda-shape")
+def a_lambda_of_a_size_that_is_left_open():
+    layer = keras.layers.Lambda(lambda x: x[:, ::2], output_shape=(None,))
     assert layer(np.zeros((3, 4))).shape == (3, 2)
 
 

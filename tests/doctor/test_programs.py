@@ -75,6 +75,7 @@ WORDS = {
     "body-raised": "only its author knows what it should have done",
     "changed-by-hand": "nothing is wrong with the program",
     "constant-output": "whether it is meant to be constant only its author knows",
+    "empty-fit": "which rows were meant only its author knows",
     "empty-recording": "something that is not there has to be called",
     "exploding-gradient": "what the gradients are applied with is not in the recording",
     "nondeterministic": "what is wanted of a clock or a name only its author knows; np.empty has a paste",

@@ -95,8 +95,9 @@ def explain(situation: Situation) -> Explanation | None:
         if missing and nested and len(nested) > 1:
             cause = f"Dataset.{one.func.attr} calls {named} with {len(nested)} arguments, the parts of an element."
             return Explanation(RULE, spot.file, spot.line, cause, None, f"Let {named} take {len(nested)}.")
-        if missing and function is not None and type(spec) is dict and set(parameters(function)) <= set(spec):
-            listed = ", ".join(f'parts["{one}"]' for one in parameters(function))
+        if missing and taken and type(spec) is dict and set(taken) <= set(spec):
+            listed = ", ".join(f'parts["{one}"]' for one in taken)
+            text = f"({text})" if isinstance(given, ast.Lambda) else text
             cause = f"Dataset.{one.func.attr} calls {named} with one argument, as the dataset's elements are dicts."
             edit = wrapping.replace_expression(spot, given, f"lambda parts: {text}({listed})")
             return Explanation(RULE, spot.file, spot.line, cause, edit)

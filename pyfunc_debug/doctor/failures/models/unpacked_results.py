@@ -6,14 +6,22 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled
+from pyfunc_debug.doctor.failures.models.monitored import logs_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_keras
+from pyfunc_debug.doctor.text import listed
 
 RULE = "structure"
 _MANY = re.compile(r"too many values to unpack \(expected (\d+)\)")
 _COUNT = re.compile(r"(?:too many|not enough) values to unpack")
+_NO_NUMBER = re.compile(
+    r"must be real number, not list|format string passed to list"
+    r"|between instances of '(?:list' and '\w+|\w+' and 'list)'"
+    r"|unsupported operand type\(s\) for [^:]+: '(?:list' and '(?:float|int)|(?:float|int)' and 'list)'"
+)
+_GIVE_LISTS = ("train_on_batch", "test_on_batch", "evaluate")
 _ALONE = "cannot unpack non-iterable float object"
 
 
@@ -39,6 +47,41 @@ def explain(situation: Situation) -> Explanation | None:
         cause = f"An LSTM gives its output and two states, h and c. With a star {text} is the list of both."
         edit = edit_of(spot.file, spot.source.replaced({target.elts[1]: f"*{text}"}))
         return Explanation(RULE, spot.file, call.lineno, cause, edit)
+    return None
+
+
+def as_number(situation: Situation) -> Explanation | None:
+    """The explanation, if a list of the loss and the metrics stands where a number is wanted: `"%.3f" % loss`."""
+    spot, statement = situation.last, situation.statement
+    if spot is None or statement is None or situation.body or not _NO_NUMBER.search(situation.message):
+        return None
+    holder = spot.source.function(spot.line) or spot.source.tree
+    for one in ast.walk(statement):
+        value = lookup(one, spot) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) else None
+        if not isinstance(one, ast.Name) or type(value) is not list or not value:
+            continue
+        made = [
+            part.value for part in ast.walk(holder)
+            if isinstance(part, ast.Assign) and one.id in map(dotted, part.targets) and isinstance(part.value, ast.Call)
+            and dotted(part.value.func).rpartition(".")[2] in _GIVE_LISTS
+        ]  # fmt: skip
+        owner = made[0].func.value if len(made) == 1 and isinstance(made[0].func, ast.Attribute) else None
+        if owner is None or isinstance(spot.source.parent(one), ast.Subscript):
+            continue
+        model = lookup(owner, spot)
+        if not of_keras(type(model), "Model"):
+            continue
+        names = logs_of(spot, made[0])
+        cause = (
+            f"{one.id} is a list of {len(value)} numbers: {dotted(made[0].func).rpartition('.')[2]} gives the loss and "
+            f"the metrics of compile{f' ({short(listed(names), 60)})' if len(names) == len(value) else ''}."
+        )
+        indexed = any(
+            isinstance(part, ast.Subscript) and dotted(part.value) == one.id for part in ast.walk(holder)
+        )  # other lines take parts of the list
+        new: dict[ast.expr, str] = {one: f"{one.id}[0]"} if indexed else {made[0]: f"{spot.source.text(made[0])}[0]"}
+        first = next(iter(new))
+        return Explanation(RULE, spot.file, first.lineno, cause, edit_of(spot.file, spot.source.replaced(new)))
     return None
 
 
