@@ -89,6 +89,13 @@ def explain(situation: Situation) -> Explanation | None:
         if plain is not None:
             cause += f" Without tf.function {name} gives values, and the tape around it sees its ops."
             return Explanation(RULE, spot.file, spot.line, cause, plain)
+        plain = _added_loss(text, situation)
+        if plain is not None:
+            cause = (
+                f"`{code}` uses what {name} gave to add_loss{made}: it belongs to the graph of {name} that tf.function "
+                "made, and has no value outside. Without tf.function here Keras traces both in one graph."
+            )
+            return Explanation(RULE, spot.file, spot.line, cause, plain)
         for find, why in _KEPT:
             edit = find(text, situation)
             if edit is not None:
@@ -259,6 +266,21 @@ def _under_a_tape(spot: Spot, name: str) -> Edit | None:
     if not taped or len(found) != 1 or spot.by or spot.generated or spot.function is found[0]:
         return None
     return without_decorator(spot.file, spot.source.lines, found[0])
+
+
+def _added_loss(text: str, situation: Situation) -> Edit | None:
+    """A layer's `call` without `@tf.function`, where the tensor was made for `self.add_loss`."""
+    files = {one.file for one in situation.spots}
+    for file, line, _ in reversed([one for one in _MADE.findall(text) if one[0] in files]):
+        source = read(file)
+        statement, function = source.statement(int(line)), source.function(int(line))
+        if statement is None or not isinstance(function, ast.FunctionDef):
+            return None
+        targets = {dotted(one) for one in getattr(statement, "targets", [])}
+        added = [one for one in calls(function) if dotted(one.func) == "self.add_loss"]
+        if any(one in ast.walk(statement) or targets & set(names(one)) for one in added):
+            return without_decorator(file, source.lines, function)
+    return None
 
 
 def _in_arrays(text: str, situation: Situation) -> tuple[Edit, bool] | None:

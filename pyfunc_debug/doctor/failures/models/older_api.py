@@ -61,6 +61,7 @@ _LAYERS = {
 }
 _OPTIMIZERS = {"lr": _Older("Keras 3 calls it learning_rate", "learning_rate")}
 _METHODS: Mapping[str, Mapping[str, _Older]] = {
+    "Layer.add_loss": {"inputs": _Older("add_loss of Keras 3 takes losses only")},
     "Trainer.compile": {
         "experimental_run_tf_function": _Older("Keras 3 makes a tf.function of its steps, unless run_eagerly=True"),
         "target_tensors": _Older("Keras 3 has no target_tensors=", empty=True),
