@@ -19,7 +19,7 @@ from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import is_keras_class, keras_name, lookup
 
 RULE = "structure"
-_SAID = (
+SAID = (
     re.compile(r"Incompatible shapes: \[([\d,]+)\] vs\. \[([\d,]+)\].*compile_loss", re.DOTALL),
     re.compile(r"node compile_loss/.* with input shapes: \[([\d,?]+)\], \[([\d,?]+)\]", re.DOTALL),
     re.compile(
@@ -33,7 +33,7 @@ _Shape = tuple[int | None, ...]
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the output of a model has two axes more than its labels, or one."""
-    said = next((found for one in _SAID if (found := one.search(situation.message)) is not None), None)
+    said = next((found for one in SAID if (found := one.search(situation.message)) is not None), None)
     for spot, fit in failed_fits(situation) if said is not None else ():
         owner = fit.func.value if isinstance(fit.func, ast.Attribute) else None
         model: Any = lookup(owner, spot) if owner is not None else None
