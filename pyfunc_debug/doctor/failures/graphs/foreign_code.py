@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.models.inner_inputs import in_a_layer
 from pyfunc_debug.doctor.failures.models.keras_calls import cuts_a_loss
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import as_python
@@ -50,6 +51,10 @@ def unnamed(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanatio
             f"`{code}` meets a Keras tensor. It describes what a model will compute: only layers and keras.ops take "
             "it, and it has no value before the model is given data."
         )
+        layer = in_a_layer(spot, statement)
+        if layer is not None:
+            cause += " As a Lambda layer it is part of the model."
+            return Explanation(RULE, spot.file, spot.line, cause, layer)
         advice = "keras.Model(model.inputs, tensor).predict(data) has its value."
         return Explanation(RULE, spot.file, spot.line, cause, None, advice, "likely")
     cause = f"`{code}` ran once, {when(situation)}, with a symbolic tensor, which had no value yet. {runs(situation)}"
