@@ -361,6 +361,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     session_feeds.explain,
     partial_runs.explain,
     variables_twice.explain,
+    variables_twice.absent,
+    variables_twice.none_made,
     older_metrics.explain,
     outside_backend.explain,
     variables.explain,

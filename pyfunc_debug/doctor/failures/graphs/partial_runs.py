@@ -49,7 +49,7 @@ def explain(situation: Situation) -> Explanation | None:
             spot.line,
             cause,
             None,
-            f"Call partial_run_setup{where} anew for each round of partial_run.",
+            f"Call partial_run_setup{where} again for each round of partial_run.",
         )
     before, first = earlier[-1]
     cause = (

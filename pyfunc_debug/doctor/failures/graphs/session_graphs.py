@@ -1,4 +1,4 @@
-"""A session of TensorFlow 1 that is closed, of another graph, or asked for no tensor; and `eval()` without one."""
+"""A session of TensorFlow 1 that is closed, of another graph, or asked for other than tensors; `eval()` without one."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _misspelled(spot: Spot, wanted: ast.expr, graph: Any, name: str) -> Explanat
 
 
 def _of_kind(spot: Spot, wanted: ast.expr, kind: str) -> Explanation | None:
-    """An optimizer, a saver, a function, ...: an object that is no tensor."""
+    """An optimizer, a saver, a function, ...: an object that is not a tensor."""
     found = [
         one for one in ast.walk(wanted) if isinstance(one, (ast.Name, ast.Attribute))
         and (held := lookup(one, spot)) is not None and type(held).__name__ == kind
