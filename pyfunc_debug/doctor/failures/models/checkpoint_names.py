@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, method_calls
 
@@ -29,7 +29,7 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or statement is None:
         return None
     if (said := _KEY.search(situation.message)) is not None:
-        return _named(spot, statement, said[1])
+        return _named(spot, statement, said[1]) or _restored(situation, spot, statement, said[1])
     opened = _OPENED.search(situation.message)
     given = [one.args[0] for one in method_calls(statement, *_RESTORES) if one.args]
     return _found(spot, given[0], opened[1] or opened[2]) if opened is not None and len(given) == 1 else None
@@ -89,3 +89,26 @@ def _named(spot: Spot, statement: ast.stmt, key: str) -> Explanation | None:
             return Explanation(RULE, spot.file, call.lineno, cause, edit)
         return Explanation(RULE, spot.file, call.lineno, cause, None, "Write one of these.") if plain else None
     return None
+
+
+def _restored(situation: Situation, spot: Spot, statement: ast.stmt, key: str) -> Explanation | None:
+    """`Saver().restore(sess, path)` of a variable of another name than the checkpoint has."""
+    found = [one for one in method_calls(statement, "restore") if len(one.args) == 2]
+    inside = [
+        one.f_locals for one in frames(situation.error.__traceback__)
+        if "save_path" in one.f_locals and one.f_code.co_filename.endswith("training/saver.py")
+    ]  # fmt: skip
+    path = inside[-1]["save_path"] if inside else None
+    if len(found) != 1 or type(path) is not str or not os.path.isfile(f"{path}.index"):
+        return None
+    from tensorflow import train
+
+    shapes = train.load_checkpoint(path).get_variable_to_shape_map()
+    if key in shapes or not shapes:
+        return None
+    cause = (
+        f"the graph has a variable {key}, and the checkpoint has none of this name. It has "
+        f"{short(', '.join(sorted(shapes)), 80)}. A Saver restores by names."
+    )
+    advice = 'Make the variable by the name that it was saved under, or map it: Saver({"name in the file": variable}).'
+    return Explanation(RULE, spot.file, spot.line, cause, None, advice)
