@@ -11,13 +11,13 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.bodies.replacement import definition
 from pyfunc_debug.doctor.failures.graphs.python_objects import without_decorator
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import read
 from pyfunc_debug.doctor.failures.reading.symbols import lookup, of_keras
-from pyfunc_debug.doctor.replacement import definition
 from pyfunc_debug.interception.graphs.retraces import entries
 from pyfunc_debug.interception.names.private import function_cache, keras_layers, keras_weighted, of_object
 

@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.bodies.replacement import imports
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, keras_name, of_package
-from pyfunc_debug.doctor.replacement import imports
 
 RULE = "saved-classes"
 _PARTIAL = "Cannot serialize object functools.partial("
