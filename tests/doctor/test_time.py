@@ -133,9 +133,13 @@ def loop_over_data(
     behind=(),
     parallel=None,
     gil=None,
+    at_a_time=1,
     **columns,
 ):
-    """A loop at line `at` whose steps waited and worked so long, over a pipeline that calls `bad` for each element."""
+    """A loop at line `at` whose steps waited and worked so long, over a pipeline that calls `bad` for each element.
+
+    Its calls come `at_a_time`, one behind the other, as where a buffer has room for so many.
+    """
     stages = [{"kind": kind, "parallel": parallel, "batch": batch, "tokens": ["pyfunc_1"] * (not index)}
               for index, kind in enumerate(kinds)]  # fmt: skip
     nodes = [node(function=1, **columns)]
@@ -151,8 +155,9 @@ def loop_over_data(
         "first_ns": 0, "steps": steps, "step_ns": steps * step_ns, "wait_ns": steps * wait_ns, "longest_ns": wait_ns,
         "stages": stages,
     }  # fmt: skip
-    calls = [call(i, start_ns=i * step_ns, end_ns=i * step_ns + wait_ns, cpu_ns=wait_ns if cpu_ns is None else cpu_ns)
-             for i in range(1, steps + 1)]  # fmt: skip
+    starts = [i // at_a_time * at_a_time * step_ns + i % at_a_time * wait_ns for i in range(1, steps + 1)]
+    calls = [call(i, start_ns=start, end_ns=start + wait_ns, cpu_ns=wait_ns if cpu_ns is None else cpu_ns)
+             for i, start in enumerate(starts, 1)]  # fmt: skip
     calls += [{**one, "id": one["id"] + steps, "node": 2} for one in calls if second is not None]
     runs = [{"id": i, "kind": "forward", "name": "multi_step", "trace": None, "thread": 1, "start_ns": i * step_ns,
              "duration_ns": step_ns, "function": 2} for i in range(1, steps + 1)]  # fmt: skip
@@ -195,6 +200,26 @@ def test_loops_that_wait_for_their_input(tmp_path, says, numbers, options):
         assert one.confidence == ("measured" if options.get("taken", True) else "likely")
         prefetch = any("prefetch" in text for text in one.evidence)
         assert prefetch == (options.get("taken", True) and "Prefetch" not in options.get("kinds", ()))
+
+
+@pytest.mark.parametrize(
+    ("told", "numbers", "options"),
+    [
+        (True, (3000, MS // 10, MS // 10 * 3), {}),
+        (True, (3000, MS // 10, MS // 10 * 3), {"kinds": ("Prefetch", "Batch", "ParallelMap", "Map", "Range")}),
+        (False, (3000, MS // 10, MS // 10 * 3), {"at_a_time": 16}),  # the steps are slower than the map
+        (False, (3000, MS // 10, MS // 10 * 3), {"parallel": 2}),
+        (False, (900, MS // 10, MS // 10 * 3), {}),  # too few
+        (False, (3000, MS // 10, MS // 10 * 3), {"taken": True}),  # seen, and it waits a quarter of its time
+    ],
+)
+def test_a_map_that_never_pauses_sets_the_pace_of_a_loop_inside_a_graph(tmp_path, told, numbers, options):
+    given = {"taken": False, "kinds": ("Prefetch", "Map", "Range"), **options}
+    found = Recording(loop_over_data(tmp_path, *numbers, **given)).findings(select=["input-bound"])
+    assert [one.confidence for one in found] == ["likely"] * told, found
+    for one in found:
+        assert "the map of bad makes one element at a time and never pauses: 3,000 elements of" in one.message
+        assert "The steps of the loop at" in one.message
 
 
 @pytest.mark.parametrize(("second", "before"), [("other", ["other", "bad"]), ("bad", ["bad"])])

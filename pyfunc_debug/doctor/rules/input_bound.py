@@ -10,7 +10,7 @@ from typing import Any
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of, settings
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.datasets import batched_maps, pipelines
+from pyfunc_debug.doctor.datasets import batched_maps, pipelines, sequential_maps
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators import indexed_generators
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
@@ -65,9 +65,16 @@ def bound(facts: Facts) -> Iterator[Loop]:
         rest_ns = (loop.step_ns - loop.wait_ns) / loop.steps
         waits = share >= _SHARE and rest_ns >= _REST_NS
         if _beside(loop):
-            waits = share >= _BUSY or (share >= _NEARLY and _without_pause(facts, loop))
+            waits = (
+                share >= _BUSY or (share >= _NEARLY and _without_pause(facts, loop)) or _pace(facts, loop) is not None
+            )
         if waits:
             yield loop
+
+
+def _pace(facts: Facts, loop: Loop) -> sequential_maps.Pace | None:
+    """The map that sets the pace of a loop inside a graph, though Python worked for a part of its time only."""
+    return sequential_maps.pace(facts, loop) if loop.at_most and (loop.wait_share or 0.0) < _BUSY else None
 
 
 def _beside(loop: Loop) -> bool:
@@ -105,7 +112,10 @@ def _may_be_bound(facts: Facts) -> bool:
     """Whether bodies ran for so long that a loop inside a graph may have waited for them: else no calls are read."""
     if not facts.meta.get("inputs"):
         return False
-    calls = facts.reader.rows("SELECT total(end_ns - start_ns) FROM call WHERE kind = 'forward'")[0][0]
+    calls = facts.reader.rows(
+        f"SELECT total(end_ns - start_ns) + {max(needless_python.CROSSING_NS.values())} * count(*) FROM call "
+        "WHERE kind = 'forward'"
+    )[0][0]
     runs = facts.reader.rows("SELECT total(duration_ns) FROM run WHERE kind = 'forward'")[0][0]
     return bool(runs) and calls >= _SHARE * runs / 2  # waits before the bodies count too, and are not in this sum
 
@@ -113,7 +123,8 @@ def _may_be_bound(facts: Facts) -> bool:
 def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     site = loop.site
     assert site is not None
-    slow = _slowest(facts, loop)
+    pace = _pace(facts, loop)
+    slow = _slowest(facts, loop) if pace is None else pace.node
     processes = None if slow is None else workers(facts, slow)
     if slow is not None and processes is not None:
         return _of_workers(facts, loop, share, slow, processes)
@@ -122,7 +133,9 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     cures = sorted(dict.fromkeys([*first, *_cures(facts, loop, slow)]), key=_order) or [
         _LESS
     ]  # stages may have the same
-    if loop.at_most:
+    if pace is not None:
+        message = _at_its_pace(facts, loop, pace)
+    elif loop.at_most:
         where = facts.source_line(site.file, site.line)
         message = (
             f"Python worked on the input for {percent(share)} of the time of the {loop.steps:,} steps of the loop at "
@@ -165,6 +178,16 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
             *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2],
         ),
     )  # fmt: skip
+
+
+def _at_its_pace(facts: Facts, loop: Loop, pace: sequential_maps.Pace) -> str:
+    assert loop.site is not None
+    calls, where = facts.calls(pace.node.id), facts.source_line(loop.site.file, loop.site.line)
+    return (
+        f"the map of {facts.name(pace.node)} makes one element at a time and never pauses: {pace.elements:,} elements "
+        f"of {pace.element_ns / 1e6:.2f} ms, of which the body runs {calls.total_ns / calls.count / 1e6:.2f} ms. The "
+        f"steps of the loop at {where} wait for it"
+    )
 
 
 def workers(facts: Facts, node: Node) -> bool | None:
