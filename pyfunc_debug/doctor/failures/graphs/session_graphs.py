@@ -62,6 +62,8 @@ def _without_session(spot: Spot, statement: ast.stmt) -> Explanation | None:
     if not found:
         return None
     graph = lookup(found[0].func.value, spot).graph  # type: ignore[attr-defined]
+    if type(graph).__name__ != "Graph":
+        return None  # what a function is traced into: no session runs it
     names = [
         name for name, one in {**spot.module, **spot.variables}.items()
         if type(one).__name__ in ("Session", "InteractiveSession") and one.graph is graph

@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.graphs import (
     comprehensions,
     kept_lists,
     known_sizes,
+    returned_values,
     state_changes,
 )
 from pyfunc_debug.doctor.failures.graphs.chosen_values import chosen
@@ -116,6 +117,8 @@ def explain(situation: Situation) -> Explanation | None:
     if cuts_a_loss(situation, statement, edit, parts):
         edit = None
     then = texts_of_ops.THEN if edit is not None and edit == texts_of_ops.values_of_texts(spot) else ""
+    if edit is not None and (both := returned_values.at_the_call(situation, edit)) is not None:
+        edit, then = both, returned_values.SAID
     return explained(situation, spot, statement, parts, edit, sure, then)
 
 
