@@ -423,6 +423,41 @@ def a_library_that_refuses():
     list(tf.data.Dataset.from_tensors(3).map(lambda x: tf.numpy_function(read, [x], tf.float64)))
 
 
+@triggers(
+    "body-raised", pastes=True, ends_with=tf.errors.InvalidArgumentError,
+    says="The body was given cost with NaN in 1 of its numbers, which line",
+)  # fmt: skip
+def a_cost_that_a_logarithm_made_nan():
+    def assign(cost):
+        if np.isnan(cost).any():
+            raise ValueError("matrix contains invalid numeric entries")
+        return cost.argmin(axis=-1)
+
+    @tf.function
+    def match(targets, scores):
+        cost = -targets * tf.math.log(scores)
+        return tf.numpy_function(assign, [cost], tf.int64)
+
+    match(tf.constant([[0.0, 1.0]]), tf.constant([[0.0, 0.5]]))
+
+
+@triggers(
+    "body-raised", ends_with=tf.errors.InvalidArgumentError,
+    says="infinity in 1 of its numbers, which an op in front of it made",
+)  # fmt: skip
+def an_infinity_of_a_division():
+    def checked(x):
+        if not np.isfinite(x).all():
+            raise ValueError("not finite")
+        return x
+
+    @tf.function
+    def ratio(a, b):
+        return tf.numpy_function(checked, [a / b], tf.float32)
+
+    ratio(tf.constant([1.0, 2.0]), tf.constant([0.0, 1.0]))
+
+
 @triggers("body-raised", severity="note")
 def a_retry():
     calls = iter(range(100))

@@ -72,7 +72,6 @@ def mended(source: str, program, fix: str, folder: Path, monkeypatch):
 
 
 WORDS = {
-    "body-raised": "only its author knows what it should have done",
     "changed-by-hand": "nothing is wrong with the program",
     "constant-output": "whether it is meant to be constant only its author knows",
     "empty-fit": "which rows were meant only its author knows",

@@ -129,3 +129,17 @@ def trains(scope: ast.AST) -> bool:
     """Whether a function asks a tape."""
     nodes = code.own_nodes(scope) if isinstance(scope, ast.FunctionDef) else ast.walk(scope)
     return any(isinstance(one, ast.Attribute) and one.attr in ("gradient", "minimize") for one in nodes)
+
+
+def checked(facts: Facts, file: str) -> str:
+    """What makes TensorFlow name the op: above the first line behind the imports."""
+    tf, tree = pastes.module(facts, file, "tensorflow"), facts.tree(file)
+    line = f"{tf or 'tf'}.debugging.enable_check_numerics()  # fails at the first op that makes NaN, and names it"
+    after = [
+        one for one in getattr(tree, "body", ())
+        if not isinstance(one, (ast.Import, ast.ImportFrom))
+        and not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+    ]  # fmt: skip
+    if tf is None or not after:
+        return line
+    return pastes.written(pastes.above(facts, file, pastes.first_line(after[0]), line))

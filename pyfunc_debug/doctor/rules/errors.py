@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.grouped import several, spread, times, together
+from pyfunc_debug.doctor.bodies.nan_inputs import came_in
 from pyfunc_debug.doctor.datasets import pipelines
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
@@ -93,12 +94,17 @@ def check(facts: Facts) -> Iterator[Finding]:
         left_out = passed and severity == "error" and facts.nodes[node].function is not None
         leave = pastes.written(pipelines.without_failing(facts, facts.nodes[node])) if left_out else ""
         after += f". Change line {line}, or leave such elements out" if leave else ""
+        values = came_in(facts, node, first, message)
+        if values is not None and not leave:
+            after += f". {values.words}"
         refused = _is_generator(facts, node) and bool(inner) and all(is_installed(one[0]) for one in inner)
         where = f"behind {body}, which had given its element" if refused else f"in {body}"
         yield Finding(
             "body-raised", severity, node, (first,),
             f"{kind} {where}: {often} (first in call #{first}): {_first_lines(message)}{after}",
-            leave or facts.stop_at(body, "after" if refused else "error"), file, line, several(counts), evidence,
+            leave or (values.fix if values is not None else facts.stop_at(body, "after" if refused else "error")),
+            file, line, several(counts), evidence,
+            confidence="likely" if values is not None and values.likely and not leave else "measured",
         )  # fmt: skip
 
 

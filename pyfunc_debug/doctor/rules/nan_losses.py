@@ -91,7 +91,7 @@ def _metric(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes:
         f"{called} is NaN in step {noticed['count']:,} of line {line}, and the loss is not: Keras "
         f"shows the mean over the batches, which one such batch makes NaN{why}",
         (pastes.all_replaced(facts, file, pieces) if pieces and divide and len(pieces) <= _MOST else "")
-        or _checked(facts, file),
+        or guarded_ops.checked(facts, file),
         file, divisions[-1].lineno if divisions else own.lineno, confidence="likely" if divisions else "measured",
     )  # fmt: skip
 
@@ -122,7 +122,7 @@ def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes
         lines = sorted({one.lineno for one in pieces})
         why = f". Line{'s' * (len(lines) > 1)} {listed(lines)} can make that: {guarded_ops.reasons([*pieces.values()])}"
         return _told(message + why, fix, file, line, arrays, "likely")
-    return _told(message, _checked(facts, file), file, line, arrays, "measured")
+    return _told(message, guarded_ops.checked(facts, file), file, line, arrays, "measured")
 
 
 def _told(message: str, fix: str, file: str, line: int, arrays: list[Any], sure: Any) -> Finding:
@@ -176,17 +176,3 @@ def _clipped(facts: Facts, file: str) -> str:
     keras = pastes.module(facts, file, "keras") or (f"{tf}.keras" if tf else None)
     new = f"{keras}.optimizers.{named[str(given[0].value).lower()]}(clipnorm=1.0)"
     return pastes.all_replaced(facts, file, {given[0]: new}) if keras else ""
-
-
-def _checked(facts: Facts, file: str) -> str:
-    """What makes TensorFlow name the op: above the first line behind the imports."""
-    tf, tree = pastes.module(facts, file, "tensorflow"), facts.tree(file)
-    line = f"{tf or 'tf'}.debugging.enable_check_numerics()  # fails at the first op that makes NaN, and names it"
-    after = [
-        one for one in getattr(tree, "body", ())
-        if not isinstance(one, (ast.Import, ast.ImportFrom))
-        and not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
-    ]  # fmt: skip
-    if tf is None or not after:
-        return line
-    return pastes.written(pastes.above(facts, file, pastes.first_line(after[0]), line))
