@@ -240,6 +240,7 @@ class Notice(str, Enum):
     LABEL_WEIGHTS = "label-weights"
     MISSED_WEIGHTS = "missed-weights"
     LAMBDA_SHAPE = "lambda-shape"
+    LAYER_CALL = "layer-call"
     EMPTY_FIT = "empty-fit"
     KERAS_WORKERS = "keras-workers"
     HANG = "hang"

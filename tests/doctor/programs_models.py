@@ -283,3 +283,75 @@ def a_choice_of_an_input_by_ops():
     model = keras.Model(x, y)
     model.compile("sgd", "mse")
     model.fit(np.ones((8, 1), np.float32), np.ones((8, 1), np.float32), verbose=0)
+
+
+# -- cut-gradient: a call that Keras traced to build its layer ---------------------------------------------------------
+
+
+@triggers("cut-gradient", pastes=True, says="no weight of BuiltByItsCall is trained")
+def a_layer_whose_call_is_a_function():
+    class BuiltByItsCall(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.inner = keras.layers.Dense(4, activation="relu")
+
+        @tf.function
+        def call(self, x):
+            return self.inner(x)
+
+    model = keras.Sequential([BuiltByItsCall(), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(np.ones((8, 3), np.float32), np.ones(8), epochs=1, verbose=0)
+
+
+@near("cut-gradient")
+def a_layer_that_builds_what_is_in_it():
+    class Built(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.inner = keras.layers.Dense(4, activation="relu")
+
+        def build(self, shape):
+            self.inner.build(shape)
+
+        @tf.function
+        def call(self, x):
+            return self.inner(x)
+
+    model = keras.Sequential([Built(), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(np.ones((8, 3), np.float32), np.ones(8), epochs=1, verbose=0)
+
+
+@near("cut-gradient")
+def a_layer_that_was_called_on_values_first():
+    class Called(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.inner = keras.layers.Dense(4, activation="relu")
+
+        @tf.function
+        def call(self, x):
+            return self.inner(x)
+
+    layer = Called()
+    layer(tf.ones((2, 3)))
+    model = keras.Sequential([layer, keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(np.ones((8, 3), np.float32), np.ones(8), epochs=1, verbose=0)
+
+
+@near("cut-gradient")
+def a_layer_without_weights_whose_call_is_a_function():
+    class Noise(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.inner = keras.layers.Dropout(0.5)
+
+        @tf.function
+        def call(self, x):
+            return self.inner(x) * 2
+
+    model = keras.Sequential([Noise(), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(np.ones((8, 3), np.float32), np.ones(8), epochs=1, verbose=0)

@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.ops.smooth import in_steps, of_type, ranks, sm
 from pyfunc_debug.doctor.failures.ops.stand_ins import TOLD, Way, first_step, way
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.doctor.models import built_calls
 from pyfunc_debug.doctor.rules.left_tapes import on_the_way
 from pyfunc_debug.records import Finding, Node
 
@@ -35,6 +36,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         known = facts.nodes[number]
         bodies.setdefault((known.body, known.file, known.line), []).append((number, noticed))
     yield from _flat(facts)
+    yield from built_calls.check(facts, NAMES[0])
     said = {(one.file, one.line) for one in failures(facts, ("cut-gradient", "none-gradient"))}
     for (body, _, _), found in bodies.items():
         number, noticed = found[0]

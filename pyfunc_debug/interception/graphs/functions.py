@@ -24,7 +24,7 @@ from pyfunc_debug.interception.finite import NotFinite
 from pyfunc_debug.interception.graphs.broadcasts import picked, squared
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes, python_ops
 from pyfunc_debug.interception.graphs.listed_results import listed_results
-from pyfunc_debug.interception.graphs.outside import Outside
+from pyfunc_debug.interception.graphs.outside import Outside, function_of
 from pyfunc_debug.interception.graphs.placement import Placement
 from pyfunc_debug.interception.graphs.reshapes import permuting
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
@@ -153,6 +153,7 @@ class Functions:
             self._tell_clashes(name, concrete)  # a Dataset's graph is run by C++: this is the only time it is seen
         if concrete is not None and function.kind == "tf.function":
             self._tell_squares(trace, concrete.graph)
+            self._tell_call(options.python_function, made, concrete.graph)
             self._look_outside(trace, function, options.python_function, concrete.graph, tokens or frozenset(), parts)
         if concrete is not None and function.kind == "tf.data" and not function.internal:
             own = _tf_data_function(options.python_function) or options.python_function
@@ -200,6 +201,17 @@ class Functions:
                 Notice.PICKED, None, None, trace=trace, file=site.file, line=site.line, used=[use.file, use.line],
                 shapes=[params, indices], sources=[site.file, use.file],
             )  # fmt: skip
+
+    def _tell_call(self, python_function: Any, made: int | None, graph: Any) -> None:
+        """Tells of a Keras layer's own `call` that was traced, and whether the graph reads any of its weights."""
+        function, owner = function_of(python_function, self._names.function_type)
+        if function is None or function.__name__ != "call" or not private.keras_trained(owner):
+            return
+        code = function.__code__
+        self._observer.notice(
+            Notice.LAYER_CALL, None, None, object=made, reads=bool(graph.variables), layer=type(owner).__name__,
+            file=code.co_filename, line=code.co_firstlineno, sources=[code.co_filename],
+        )  # fmt: skip
 
     def _tell_unread(self, graph: Any) -> None:
         """Tells of values that are written to a TensorArray and lost."""

@@ -392,7 +392,7 @@ def _functions(
     todo: list[Any] = [function]
     roots: list[Any] = []  # objects whose methods may have run
     seen: set[tuple[int, int]] = set()
-    plain, _ = _plain(function, function_type)
+    plain, _ = function_of(function, function_type)
     if plain is None or not is_own(plain.__code__.co_filename):
         todo, roots = [], [function]
     asked = False
@@ -402,7 +402,7 @@ def _functions(
             found = reached(roots, functools.partial(_takes, function_type), graph, maps)
             todo += [one if owner is None else types.MethodType(one, owner) for one, owner in found]
             continue
-        plain, owner = _plain(todo.pop(0), function_type)
+        plain, owner = function_of(todo.pop(0), function_type)
         if plain is None or (id(plain.__code__), id(owner)) in seen or _is_body(plain.__code__, bodies):
             continue
         seen.add((id(plain.__code__), id(owner)))
@@ -463,7 +463,7 @@ def _is(thing: Any, kind: Any) -> bool:
     return kind is not None and isinstance(thing, kind)
 
 
-def _plain(thing: Any, function_type: Any) -> tuple[types.FunctionType | None, Any]:
+def function_of(thing: Any, function_type: Any) -> tuple[types.FunctionType | None, Any]:
     """The user's function without wrappers, and the object of a method."""
     owner: Any = None
     for _ in range(16):
@@ -500,4 +500,4 @@ def _is_body(code: types.CodeType, bodies: Collection[Body]) -> bool:
     )  # fmt: skip
 
 
-__all__ = ["GONE", "Changed", "Outside", "followed"]
+__all__ = ["GONE", "Changed", "Outside", "followed", "function_of"]

@@ -459,6 +459,16 @@ def keras_weighted(layer: Any) -> bool:
     return bool(keras_layers(layer)) or any(state.get(one) for one in ("_trainable_variables", "_trainable_weights"))
 
 
+def keras_trained(layer: Any, depth: int = 5) -> bool:
+    """Whether a layer of Keras', or one inside it, holds weights that are trained. Runs no property of it."""
+    if not any(one.__module__.startswith("keras.") for one in type(layer).__mro__):
+        return False
+    state = vars(layer)
+    if any(state.get(one) for one in ("_trainable_variables", "_trainable_weights")):
+        return True
+    return depth > 0 and any(keras_trained(one, depth - 1) for one in state.get("_layers") or ())
+
+
 def keras_layers(model: Any) -> Any:
     """The layers of a model or layer of Keras', as a list; None where that is not known. Runs no property of it."""
     return vars(model).get("_layers")
