@@ -15,14 +15,12 @@ from pyfunc_debug.doctor.failures.datasets import (
     generator_counts,
     signature_parts,
 )
-from pyfunc_debug.doctor.failures.models import class_weights
-from pyfunc_debug.doctor.failures.pastes import learned_shapes, wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
-from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, indent_of, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_ndarray, is_symbolic, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_ndarray, is_symbolic
 
 RULE = "generator"
 _Written = ast.Tuple | ast.List
@@ -89,156 +87,6 @@ def grouped(situation: Situation) -> Explanation | None:
     declared = [one.value for one in call.keywords if one.arg in ("output_types", "output_signature")]
     yields = generator_calls.yields_of(generator_calls.function_of(source, generator_calls.given(call)))
     return _other_nesting(declared[0], file, source, call, yields) if declared else None
-
-
-_NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>|contains no shape", re.IGNORECASE)
-
-
-def without_shapes(situation: Situation) -> Explanation | None:
-    """`from_generator(output_types=...)` without `output_shapes`: elements of unknown shape."""
-    if situation.body or not (_NO_SHAPE.search(situation.message) or of_unknown_rank(situation)):
-        return None
-    every = [(*one, generator_calls.types_alone(one[2])) for one in generator_calls.calls(situation)]
-    found = [(*one[:3], one[3]) for one in every if one[3] is not None]
-    if len(found) != 1:
-        return None
-    file, source, call, types = found[0]
-    spot = next((one for one in situation.spots if one.file == file), situation.last)
-    function = generator_calls.function_of(source, generator_calls.given(call))
-    yielded = [one.value for one in ast.walk(function) if isinstance(one, ast.Yield)] if function is not None else []
-    value = yielded[0] if len(yielded) == 1 else None
-    cause = "output_types alone says nothing of shapes, so that the elements of this dataset have unknown ones. "
-    cause += "output_signature says both."
-    new = None
-    if spot is not None and function is not None and value is not None:
-        new = _signature(types, value, source, Spot(file, function.lineno, {}, spot.module, ""), function)
-    edit = None
-    if new is not None:
-        rest = [source.text(one) for one in call.args if one is not types]
-        rest += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.value is not types]
-        placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={new}'])})"})
-        edit = edit_of(file, placed)
-    edit = edit or learned_shapes.shaped(situation)
-    if (
-        edit is None
-        and spot is not None
-        and (shapes_of := _of_first(types, generator_calls.given(call), source, spot)) is not None
-    ):
-        placed = source.replaced({call: source.with_argument(call, f"output_shapes={shapes_of}")})
-        edit = edit_of(file, placed)
-        cause = cause.replace("output_signature says both.", "The first element says them, if all have the same.")
-    return Explanation(
-        "unknown-shape", file, call.lineno, cause, edit,
-        "" if edit else "Write output_signature=tf.TensorSpec([...], dtype) in its place.", "likely",
-    )  # fmt: skip
-
-
-def with_open_ranks(situation: Situation) -> Explanation | None:
-    """`tf.TensorSpec(shape=None, ...)` in a signature: a part of unknown rank, which Keras cannot take for a batch."""
-    if situation.body or not (_NO_SHAPE.search(situation.message) or of_unknown_rank(situation)):
-        return None
-    for file, source, call in generator_calls.calls(situation):
-        signature = next((one.value for one in call.keywords if one.arg == "output_signature"), None)
-        function = generator_calls.function_of(source, generator_calls.given(call))
-        yielded = generator_calls.yields_of(function)
-        if signature is None or function is None or len(yielded) != 1 or yielded[0].value is None:
-            continue
-        spot = next((one for one in situation.spots if one.file == file), situation.last)
-        own = Spot(file, function.lineno, {}, spot.module if spot is not None else {}, "")
-        pieces: dict[ast.expr, str] = {}
-        for spec, value in _pairs(signature, yielded[0].value):
-            open_shape = _open_shape(spec)
-            shape = shapes.shape_of_value(value, function, own) if open_shape is not None else None
-            if open_shape is not None and shape is not None:
-                pieces[open_shape] = shapes.written(shape)
-        if pieces:
-            edit = edit_of(file, source.replaced(pieces))
-            cause = (
-                "A TensorSpec without a shape says nothing of the rank, and what comes after needs it. By the source, "
-                f"what {function.name} yields has it."
-            )
-            line = min(one.lineno for one in pieces)
-            advice = "" if edit else f"Write shape={next(iter(pieces.values()))} there."
-            return Explanation("unknown-shape", file, line, cause, edit, advice, "likely")
-    return None
-
-
-def _pairs(signature: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """The parts of a signature and of what is yielded, side by side."""
-    both = isinstance(signature, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List))
-    if not both:
-        return [(signature, value)]
-    return [pair for one, other in zip(signature.elts, value.elts) for pair in _pairs(one, other)]  # type: ignore[attr-defined]
-
-
-def _open_shape(spec: ast.expr) -> ast.expr | None:
-    """`None` of `tf.TensorSpec(shape=None, ...)`."""
-    if not isinstance(spec, ast.Call) or not dotted(spec.func).endswith("TensorSpec"):
-        return None
-    shape = next((one.value for one in spec.keywords if one.arg == "shape"), spec.args[0] if spec.args else None)
-    return shape if isinstance(shape, ast.Constant) and shape.value is None else None
-
-
-def of_unknown_rank(situation: Situation) -> bool:
-    """Whether a size of a tensor was asked for whose rank is not known, or Keras asked for it to weigh classes."""
-    if class_weights.asks_rank(situation):
-        return True
-    spot, statement = situation.last, situation.statement
-    if spot is None or statement is None or "NoneType" not in situation.message:
-        return False
-    value = wrapping.value_here(spot, statement) or statement
-    sized = any(isinstance(one, ast.Attribute) and one.attr == "shape" for one in ast.walk(value))
-    return sized and any(shape_of(one) is None for one in symbolic_parts(value, spot).values())
-
-
-def _of_first(types: ast.expr, given: ast.expr | None, source: Source, spot: Spot) -> str | None:
-    """The shapes of the first element, as the program asks for them when it runs."""
-    if given is None or any(one.arg == "args" for one in _keywords(source, types)):
-        return None
-    np, text = alias(spot, "numpy"), source.text(given)
-    first = f"next(iter({f'({text})' if isinstance(given, ast.Lambda) else text}()))"
-    if isinstance(types, ast.Dict):
-        return f"{{key: {np}.shape(one) for key, one in {first}.items()}}"
-    if isinstance(types, ast.Tuple) and any(isinstance(one, (ast.Tuple, ast.Dict)) for one in types.elts):
-        return f"(lambda one: {_shapes_like(types, 'one', np, source)})({first})"
-    return f"tuple({np}.shape(one) for one in {first})" if isinstance(types, ast.Tuple) else f"{np}.shape({first})"
-
-
-def _shapes_like(types: ast.expr, part: str, np: str, source: Source) -> str:
-    """The shapes of an element, nested as its dtypes are."""
-    if isinstance(types, ast.Tuple):
-        return f"({', '.join(_shapes_like(one, f'{part}[{n}]', np, source) for n, one in enumerate(types.elts))},)"
-    if isinstance(types, ast.Dict) and None not in types.keys:
-        keys = [source.text(key) for key in types.keys if key is not None]
-        pairs = (f"{key}: {_shapes_like(one, f'{part}[{key}]', np, source)}" for key, one in zip(keys, types.values))
-        return f"{{{', '.join(pairs)}}}"
-    return f"{np}.shape({part})"
-
-
-def _keywords(source: Source, argument: ast.expr) -> list[ast.keyword]:
-    """The keywords of the call that an argument is given to."""
-    call = source.parent(argument)
-    call = source.parent(call) if isinstance(call, ast.keyword) else call
-    return call.keywords if isinstance(call, ast.Call) else []
-
-
-def _signature(types: ast.expr, value: ast.expr, source: Source, spot: Spot, function: Function) -> str | None:
-    """The TensorSpec of each part that is yielded, by the shape that the source says."""
-    if isinstance(types, (ast.Tuple, ast.List)):
-        if not isinstance(value, (ast.Tuple, ast.List)) or len(value.elts) != len(types.elts):
-            return None
-        parts = [_signature(*pair, source, spot, function) for pair in zip(types.elts, value.elts)]
-        return (
-            None
-            if None in parts
-            else f"({', '.join(str(one) for one in parts)},)".replace(",)", ")" if len(parts) > 1 else ",)")
-        )
-    shape = shapes.shape_of_value(value, function, spot)
-    return (
-        None
-        if shape is None
-        else f"{alias(spot, 'tensorflow')}.TensorSpec({shapes.written(shape)}, {source.text(types)})"
-    )
 
 
 def _not_callable(situation: Situation) -> Explanation | None:

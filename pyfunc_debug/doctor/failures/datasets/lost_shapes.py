@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.failures.datasets import open_squeezes
-from pyfunc_debug.doctor.failures.datasets.generators import of_unknown_rank
+from pyfunc_debug.doctor.failures.datasets.unshaped_generators import of_unknown_rank
 from pyfunc_debug.doctor.failures.graphs.none_shape import tensor_of
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
