@@ -124,3 +124,81 @@ def a_buffer_of_tensor_arrays_that_a_traced_method_writes():
     buffer = Buffer(4)
     for i in range(3):
         buffer.store(tf.constant(float(i)))
+
+
+# -- identity-test -----------------------------------------------------------------------------------------------------
+
+
+@triggers("identity-test", pastes=True, says="`zero is True` is always False")
+def what_another_function_gives_compared_by_is():
+    @tf.function
+    def is_zero(value):
+        return value == 0
+
+    @tf.function
+    def answer(value):
+        zero = is_zero(value)
+        if zero is True:
+            return tf.constant("zero")
+        return tf.constant("other")
+
+    answer(tf.constant(0))
+
+
+@triggers("identity-test", pastes=True, says="`tf.reduce_any(x > 3) is False` is always False")
+def an_op_compared_by_is():
+    @tf.function
+    def clip(x):
+        if tf.reduce_any(x > 3) is False:
+            return x
+        return tf.minimum(x, 3.0)
+
+    clip(tf.constant([1.0, 2.0]))
+
+
+@triggers("identity-test", pastes=True, says="`flag is not True` is always True")
+def an_argument_compared_by_is():
+    @tf.function
+    def keep(x, flag):
+        if flag is not True:
+            x = x * 0.0
+        return x
+
+    keep(tf.constant(1.0), tf.constant(True))
+
+
+@near("identity-test")
+def a_flag_of_pythons():
+    @tf.function
+    def step(x, training=False):
+        if training is True:
+            x = x * 2.0
+        return x
+
+    step(tf.constant(1.0), training=True)
+    step(tf.constant(1.0))
+
+
+@near("identity-test")
+def an_argument_that_may_be_none():
+    @tf.function
+    def masked(x, mask=None):
+        if mask is not None:
+            x = x * mask
+        return x
+
+    masked(tf.constant([1.0]), tf.constant([0.0]))
+
+
+@near("identity-test")
+def a_setting_from_outside():
+    settings = {"clip": True}
+
+    @tf.function
+    def step(x):
+        clip = settings["clip"]
+        if clip is True:
+            x = tf.minimum(x, 1.0)
+        return x
+
+    step(tf.constant(3.0))
