@@ -1,4 +1,4 @@
-"""`if found is True:` in what is traced: a tensor is no object of Python's, so that one branch is taken for ever."""
+"""`if found is True:` in what is traced: a tensor is neither True nor False, so that one branch alone is traced."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def _finding(facts: Facts, function: Function, test: ast.Compare) -> Finding:
     return Finding(
         NAMES[0], "error", None, (),
         f"`{text}` is always {always} in {function.name}: `is` asks whether two are the same object of Python's, and "
-        "a tensor never is True or False. It was decided while the graph was traced; without `is`, the graph decides "
-        "by the value",
+        "a tensor is neither True nor False. It was decided while the graph was traced; without `is`, the graph "
+        "decides by the value",
         pastes.written(edit) or f"write it without `is`: {own if positive else f'not {own}'}",
         function.file, test.lineno,
     )  # fmt: skip

@@ -120,7 +120,28 @@ def _list_of_one(situation: Situation, spot: Spot) -> Explanation | None:
             op, text = dotted(made.func).rpartition(".")[2], spot.source.text(tout)
             cause = f"{name} is a list of one tensor, as Tout={text} is a list: {op} gives a list for a list of dtypes."
             return _edited(spot, made, {tout: spot.source.text(tout.elts[0])}, cause)
+        several = type(value) is list and len(value) > 1 and all(map(is_symbolic, value))
+        if several and isinstance(made, ast.Call) and isinstance(tout, (ast.List, ast.Tuple)):
+            return _first_of(spot, statement, name, made, tout)
     return None
+
+
+def _first_of(spot: Spot, statement: ast.stmt, name: str, made: ast.Call, tout: ast.List | ast.Tuple) -> Explanation:
+    """`out.set_shape([8])` of `out = tf.py_function(f, [x], [tf.float32, tf.int32])`."""
+    op, text, count = dotted(made.func).rpartition(".")[2], spot.source.text(tout), len(tout.elts)
+    others = " and ".join(f"{name}[{place}]" for place in range(1, count))
+    cause = (
+        f"{name} is a list of {count} tensors: {op} gives one for each dtype of Tout={short(text, 40)}. {name}[0] is "
+        f"the first, {others} the {'others' if count > 2 else 'other'}."
+    )
+    uses = [
+        one for one in ast.walk(statement)
+        if isinstance(one, ast.Name) and one.id == name and isinstance(spot.source.parent(one), ast.Attribute)
+    ]  # fmt: skip
+    edit = edit_of(spot.file, spot.source.replaced(dict.fromkeys(uses, f"{name}[0]"))) if uses else None
+    return Explanation(
+        RULE, spot.file, spot.line, cause, edit, "" if edit else f"Name one of them: {name}[0].", "likely"
+    )
 
 
 # -- inputs -----------------------------------------------------------------------------------------------------------

@@ -57,7 +57,8 @@ _SAID = re.compile(
     r"|[Uu]nknown shape|[Uu]ndefined shape|Rank (?:is|must be) (?:unknown|known)|rank is unknown|<unknown>"
     r"|must (?:be at least|have) (?:three|3)[- ]dimension|'NoneType' object|NoneType|None values not supported"
     r"|Cannot infer num from shape|Cannot iterate over a (?:shape|tensor) with unknown (?:rank|first dimension)"
-    r"|expected (?:min_)?ndim=\d+, found ndim=None|shape=<unknown>|static(?:ally)?[- ](?:shape|known)",
+    r"|expected (?:min_)?ndim=\d+, found ndim=None|shape=<unknown>|static(?:ally)?[- ](?:shape|known)"
+    r"|Cannot infer Tensor's rank",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"unknown TensorShape|[Uu]nknown rank|found ndim=None|Shape with unknown rank")
