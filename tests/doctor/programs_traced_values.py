@@ -202,3 +202,35 @@ def a_setting_from_outside():
         return x
 
     step(tf.constant(3.0))
+
+
+# -- function-in-loop: vectorized_map ----------------------------------------------------------------------------------
+
+
+@triggers("function-in-loop", pastes=True, says="tf.vectorized_map traced its function 12 times, once in each call")
+def a_vectorized_map_for_each_batch():
+    def double(pair):
+        x, y = pair
+        return x * y
+
+    out = []
+    for start in range(12):
+        x = tf.ones((4, 3)) * start
+        out.append(tf.vectorized_map(double, [x, x + 1.0]))
+    assert float(out[2][0, 0]) == 6.0
+
+
+@near("function-in-loop")
+def a_vectorized_map_in_a_function():
+    @tf.function
+    def mapped(x):
+        return tf.vectorized_map(lambda row: row * 2, x)
+
+    for start in range(12):
+        mapped(tf.ones((4, 3)) * start)
+
+
+@near("function-in-loop")
+def a_vectorized_map_now_and_then():
+    for start in range(4):
+        tf.vectorized_map(lambda row: row * 2, tf.ones((4, 3)) * start)
