@@ -205,6 +205,7 @@ from pyfunc_debug.doctor.failures.graphs import (
 from pyfunc_debug.doctor.failures.models import (
     added_metrics,
     argument_values,
+    batch_closures,
     batch_counts,
     callback_arguments,
     callback_models,
@@ -487,6 +488,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     above_tape.explain,
     eager_dtypes.explain,
     of_datasets.explain,
+    batch_closures.explain,
     losses_in_variables.explain,
     taped_losses.explain,
     session_gradients.explain,

@@ -235,8 +235,10 @@ def _is_layers(node: ast.expr, spot: Spot) -> bool:
 
 
 def _read(function: ast.FunctionDef) -> list[str]:
+    """The names that a function reads and does not write itself."""
     found = [name for one in function.body for name in names(one)]
-    return list(dict.fromkeys(found))
+    own = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return [name for name in dict.fromkeys(found) if name not in own]
 
 
 def _compiled(spot: Spot, function: ast.FunctionDef) -> _Compiled | None:
@@ -278,6 +280,27 @@ def _built(situation: Situation, name: str) -> Any:
     return None
 
 
+def _metrics(spot: Spot, compiled: _Compiled, kept: list[str]) -> dict[ast.expr, str]:
+    """`metrics=[make_acc(mask)]`, which is made of the same tensors, as what makes it of those of the batch."""
+    found: dict[ast.expr, str] = {}
+    for one in calls(compiled.statement):
+        maker = next(
+            (each for each in spot.source.tree.body if isinstance(each, ast.FunctionDef)
+             and each.name == dotted(one.func)), None,
+        )  # fmt: skip
+        given = [dotted(each) for each in one.args]
+        if one is compiled.loss or maker is None or not given or not set(given) <= set(kept) or one.keywords:
+            continue
+        inner = [each for each in maker.body if isinstance(each, ast.FunctionDef)]
+        if len(inner) != 1 or len(parameters(inner[0])) != 2:
+            continue
+        held = ", ".join(f"now[{kept.index(each)}]" for each in given)
+        listed = ", ".join(parameters(inner[0]))
+        made = f"lambda {listed}: {dotted(one.func)}({held})({listed})"
+        found[one] = f'{keras_name(spot)}.metrics.MeanMetricWrapper({made}, "{inner[0].name}")'
+    return found
+
+
 def _edit(spot: Spot, function: ast.FunctionDef, kept: list[str], compiled: _Compiled) -> Edit | None:
     source, loss = spot.source, compiled.loss
     model, statement = compiled.model, compiled.statement
@@ -288,6 +311,7 @@ def _edit(spot: Spot, function: ast.FunctionDef, kept: list[str], compiled: _Com
             return None
         listed = ", ".join(parameters(function))
         pieces: dict[ast.expr, str] = {loss: f"lambda {listed}: {dotted(loss.func)}(*now)({listed})"}
+        pieces |= _metrics(spot, compiled, kept)
     else:
         pieces = {}
     if any(not name.isidentifier() for name in kept) or "now" in {*names(source.tree), *kept}:
