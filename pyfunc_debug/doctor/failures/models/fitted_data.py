@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, shape_of_data
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup, of_keras, shape_of_data
 from pyfunc_debug.doctor.failures.reading.tables import is_array, is_table, valued
 
 RULE = "generator"
@@ -47,6 +47,7 @@ def _iterator(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
     """`zip(images, masks)`: of Python's iterators, Keras takes generators only."""
     nodes = [given[name] for name in ("x", "validation_data") if name in given]
     found = [one for one in nodes if (kind := _kind(one, spot)) in _ITERATORS or kind.lower().endswith("iterator")]
+    found = [one for one in found if not of_keras(type(lookup(one, spot)), "PyDataset")]  # Keras takes its own
     if not found:
         return None
     text, kind = spot.source.text, _kind(found[0], spot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pyfunc_debug.doctor.failures.gradients.left_behind import is_outside
 from pyfunc_debug.doctor.failures.models.keras_chains import in_dtype, makes_layers
@@ -11,7 +12,7 @@ from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import argument, py_call
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, lines_of
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
@@ -219,6 +220,15 @@ def failed_fits(situation: Situation) -> Iterator[tuple[Spot, ast.Call]]:
     spot, statement = situation.last, situation.statement
     if spot is not None and statement is not None:
         yield from ((spot, one) for one in fits(statement))
+
+
+def keras_given(situation: Situation) -> dict[str, Any]:
+    """What Keras' method was given that failed: the model by "self", the first argument by "x", others by name."""
+    for frame, _ in lines_of((situation.error, situation.inner)):
+        given, words = frame.f_locals.get("args"), frame.f_locals.get("kwargs")
+        if frame.f_code.co_name == "error_handler" and isinstance(given, tuple) and given and isinstance(words, dict):
+            return {**dict(zip(("self", "x"), given)), **words}
+    return {}
 
 
 def compiled(spot: Spot, fit: ast.Call, name: str) -> ast.expr | None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import compiled, failed_fits
+from pyfunc_debug.doctor.failures.models.keras_calls import compiled, failed_fits, keras_given
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup, method_calls
 
 RULE = "structure"
 _LOSSES = re.compile(r"Expected keys \[.*\] in loss dict, but found loss\.keys\(\)=\[(.*)\]")
@@ -31,12 +31,14 @@ _LABELS = re.compile(r"^Expected \w+, but got .+ of type 'str'|y_true and y_pred
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if names in a dict are not those of the model."""
     said = situation.message
-    for spot, call in failed_fits(situation):
+    given = keras_given(situation)
+    for spot, call in (*failed_fits(situation), *_of_batches(situation)):
         model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+        model = given.get("self") if isinstance(getattr(call.func, "value", None), ast.Call) else model
         outputs = [str(one) for one in getattr(model, "output_names", None) or ()]
         found, key = None, _TENSOR.search(said)
         if key is not None and len(outputs) < 2:
-            return _one_label(spot, call, outputs)
+            return _one_label(spot, call, outputs, given)
         if len(outputs) == 0:
             continue
         if _LOSSES.search(said):
@@ -51,6 +53,13 @@ def explain(situation: Situation) -> Explanation | None:
         if found is not None:
             return found
     return None
+
+
+def _of_batches(situation: Situation) -> Iterator[tuple[Spot, ast.Call]]:
+    """The failing frame with its calls of train_on_batch, where a dict of labels may have failed."""
+    spot, statement = situation.last, situation.statement
+    if spot is not None and statement is not None and _TENSOR.search(situation.message):
+        yield from ((spot, one) for one in method_calls(statement, "train_on_batch", "test_on_batch"))
 
 
 # -- compile
@@ -163,18 +172,19 @@ def _keys(spot: Spot, fit: ast.Call, names: Sequence[str], what: str, node: ast.
     return _told(spot, fit.lineno, cause, {data: whole}, advice)
 
 
-def _one_label(spot: Spot, fit: ast.Call, outputs: Sequence[str]) -> Explanation | None:
+def _one_label(spot: Spot, fit: ast.Call, outputs: Sequence[str], given: Mapping[str, Any]) -> Explanation | None:
     """A dict of labels for a model whose output is one tensor: Keras takes the label itself."""
     data, node = argument(fit, 0, "x"), argument(fit, 1, "y")
     if data is None:
         return None
-    value, text, pieces = lookup(data, spot), spot.source.text, dict[ast.expr, str]()
+    value, text, pieces = _value(data, "x", spot, given), spot.source.text, dict[ast.expr, str]()
     if is_dataset(value):
         found: Any = value.element_spec[1] if isinstance(value.element_spec, tuple) else None
         key = _own_key(found, outputs)
         row = "x, y" + ", w" * (isinstance(value.element_spec, tuple) and len(value.element_spec) == 3)
         for one in (data, next((word.value for word in fit.keywords if word.arg == "validation_data"), None)):
-            spec = getattr(lookup(one, spot), "element_spec", None) if one is not None and key else None
+            called = "x" if one is data else "validation_data"
+            spec = getattr(_value(one, called, spot, given), "element_spec", None) if one is not None and key else None
             if one is not None and isinstance(spec, tuple) and isinstance(spec[1], dict) and key in spec[1]:
                 pieces[one] = f"{text(one)}.map(lambda {row}: ({row.replace('y', f'y[{key!r}]', 1)}))"
     elif isinstance(node, (ast.Name, ast.Attribute)):
@@ -188,6 +198,11 @@ def _one_label(spot: Spot, fit: ast.Call, outputs: Sequence[str]) -> Explanation
     cause = f"{shown} a dict, and the model's output is one tensor: its loss takes the labels without a name."
     line = min([one.lineno for one in pieces], default=fit.lineno)
     return _told(spot, line, cause, pieces, f"Give it what stands under {key!r} in the dict.")
+
+
+def _value(node: ast.expr, name: str, spot: Spot, given: Mapping[str, Any]) -> Any:
+    """What a name stands for, or what Keras was given where a call stands in the place."""
+    return given.get(name) if isinstance(node, ast.Call) else lookup(node, spot)
 
 
 def _own_key(found: object, outputs: Sequence[str]) -> str:
