@@ -28,6 +28,8 @@ RULE = "structure"
 _SHAPE = re.compile(r"expected shape=\(None, (\d+, \d+, \d+)\), found shape=\((?:None|\d+), (\d+, \d+, \d+)\)")
 _ROW = re.compile(r"expected axis -1 of input shape to have value \d+, but received input with shape")
 _PARTS = ("x", "y", "w")
+_CHANNELS = 4
+"""An image has no more of them, and more rows of pixels."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -58,6 +60,8 @@ def _numbers(text: str) -> list[int]:
 def _scaled(wanted: Sequence[int | None], got: Sequence[int | None]) -> bool:
     """Whether two shapes are those of images with as many channels and another height or width."""
     known = len(wanted) == len(got) == 3 and None not in (*wanted, *got)
+    if known and wanted[1] == got[1] and min(wanted[0] or 0, got[0] or 0) <= _CHANNELS:
+        return False  # channels may come first
     return known and wanted[2] == got[2] and list(wanted[:2]) != list(got[:2])
 
 
