@@ -19,6 +19,8 @@ from pyfunc_debug.doctor.failures.reading.symbols import is_keras_class, lookup,
 RULE = "structure"
 _SAID = re.compile(r"Invalid input shape for input |is incompatible with the layer: expected (?:shape|axis)")
 _COLOURS = (1, 3, 4)
+_MARGIN = 2
+"""Seconds that the start of a process may be off."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -70,38 +72,48 @@ def _told(
     cause = f"{owner} was loaded from {file} (line {load.lineno}) and takes {sizes_of(wanted)}. "
     cause += f"{short(source.text(node), 30) if node else 'The data'} is {sizes_of(given)}."
     advice = f"Give {method} data of {sizes_of(wanted[1:])} each, or load the file of a model that was built for yours."
-    fit = _trained(situation) if isinstance(value, str) and _is_older(value) else None
+    fit = _trained(situation, spot) if isinstance(value, str) and _is_older(value) else None
     if fit is None:
         return Explanation(RULE, spot.file, call.lineno, cause, None, advice)
     cause += f" The file is older than this program: what fit (line {fit.lineno}) trained is not in it."
     trained, _, _ = dotted(fit.func).rpartition(".")
     text = _path(situation, spot, path) if path is not None else ""
-    model: Any = situation.spots[0].value(trained)
+    first = _first(situation, spot)
+    model: Any = first.value(trained)
     inputs: Any = getattr(model, "inputs", None) or ()
-    statement = situation.spots[0].source.statement(fit.lineno)
+    statement = first.source.statement(fit.lineno)
     if not text or statement is None or len(inputs) != 1 or not _fits(given, shape_of(inputs[0]) or ()):
         return Explanation(
             RULE, spot.file, call.lineno, cause, None, f"Save the model by {trained}.save(...) behind it."
         )
     last = statement.end_lineno or statement.lineno
-    blanks = indent_of(situation.spots[0].source.lines[statement.lineno - 1])
-    edit = Edit(situation.spots[0].file, last + 1, last, (f"{blanks}{trained}.save({text})",))
+    blanks = indent_of(first.source.lines[statement.lineno - 1])
+    edit = Edit(first.file, last + 1, last, (f"{blanks}{trained}.save({text})",))
     return Explanation(RULE, spot.file, call.lineno, cause, edit)
 
 
 def _is_older(path: str) -> bool:
-    """Whether a file was written before this process began."""
+    """Whether a file was written before this process began; not said where only other systems know that."""
     if not sys.platform.startswith("linux"):
         return False
     try:
-        return os.stat(path).st_mtime < os.stat(f"/proc/{os.getpid()}").st_mtime
-    except OSError:
+        with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        with open("/proc/stat", encoding="ascii") as file:
+            booted = next(int(line.split()[1]) for line in file if line.startswith("btime "))
+        return os.stat(path).st_mtime < booted + ticks / os.sysconf("SC_CLK_TCK") - _MARGIN
+    except (OSError, ValueError, IndexError, StopIteration):
         return False
 
 
-def _trained(situation: Situation) -> ast.Call | None:
+def _first(situation: Situation, spot: Spot) -> Spot:
+    """The outermost frame of a frame's file."""
+    return next(one for one in situation.spots if one.file == spot.file)
+
+
+def _trained(situation: Situation, spot: Spot) -> ast.Call | None:
     """The last `model.fit(...)` of the program's own statements above the one that failed."""
-    first = situation.spots[0]
+    first = _first(situation, spot)
     found = [
         one for each in first.source.tree.body if each.lineno < first.line and not hasattr(each, "body")
         for one in method_calls(each, "fit") if isinstance(getattr(one.func, "value", None), ast.Name)
@@ -112,10 +124,14 @@ def _trained(situation: Situation) -> ast.Call | None:
 
 def _path(situation: Situation, spot: Spot, path: ast.expr) -> str:
     """How the program's own statements write the path of a file, also that of a parameter."""
-    first, function = situation.spots[0], spot.source.function(spot.line)
+    first, function = _first(situation, spot), spot.source.function(spot.line)
     if function is None:
         return spot.source.text(path)
-    if not isinstance(function, ast.FunctionDef) or not isinstance(path, ast.Name) or len(situation.spots) != 2:
+    if (
+        not isinstance(function, ast.FunctionDef)
+        or not isinstance(path, ast.Name)
+        or situation.outer(spot) is not first
+    ):
         return spot.source.text(path) if isinstance(path, ast.Constant) else ""
     called = [one for one in first.source.calls_of(frozenset({function.name})) if one.lineno == first.line]
     if len(called) != 1 or path.id not in parameters(function):
