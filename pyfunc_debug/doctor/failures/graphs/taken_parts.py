@@ -35,8 +35,10 @@ def _indexed(spot: Spot, statement: ast.stmt) -> Explanation | None:
     ]  # fmt: skip
     window = _window(spot, found) if found else None
     if window is not None or len(found) != 1:
-        return window
+        return window if window is not None or not found else _of_fit(spot, statement, found)
     text, part = spot.source.text(found[0].value), found[0].slice
+    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+        return _by_key(spot, found[0], part.value)
     new = _sliced(text, part, spot) if isinstance(part, ast.Slice) else _element(text, part, spot)
     cause = (
         f"`{short(spot.source.text(found[0]), 40)}` takes a dataset for a list: its elements are made one after the "
@@ -45,6 +47,50 @@ def _indexed(spot: Spot, statement: ast.stmt) -> Explanation | None:
     edit = None if new is None else wrapping.replace_expression(spot, found[0], new)
     advice = "" if edit else f"next(iter({text})) is its first element; take(n) and skip(n) give datasets."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _by_key(spot: Spot, found: ast.Subscript, key: str) -> Explanation:
+    """`ds["image"]` of a dataset whose elements are dicts: a map takes the part of each."""
+    text, spec = spot.source.text(found.value), lookup(found.value, spot).element_spec
+    shown, name = short(spot.source.text(found), 40), short(text, 30)
+    inside = spec[0] if isinstance(spec, tuple) and spec and isinstance(spec[0], dict) else spec
+    if not isinstance(inside, dict) or key not in inside:
+        keys = f": its keys are {short(', '.join(map(repr, inside)), 60)}." if isinstance(inside, dict) else "."
+        cause = f"`{shown}` takes a dataset for a dict: {name} has elements, and no element has this key{keys}"
+        if not isinstance(inside, dict):
+            cause = f"`{shown}` takes a dataset for a dict, and the elements of {name} are not dicts either."
+        return Explanation(RULE, spot.file, found.lineno, cause, None, f"Look at {name}.element_spec.")
+    used = {one.id for one in ast.walk(found) if isinstance(one, ast.Name)}
+    each = next(one for one in ("d", "element", "each_element") if one not in used)
+    read = spot.source.text(found.slice)
+    new = f"{text}.map(lambda {each}: {each}[{read}])"
+    if inside is not spec:
+        new = f"{text}.map(lambda {each}, *_: {each}[{read}])"
+    cause = f"`{shown}` takes a dataset for a dict: the keys are those of each element. A map takes this part of each."
+    edit = wrapping.replace_expression(spot, found, new)
+    return Explanation(RULE, spot.file, found.lineno, cause, edit, "" if edit else f"Write {new}.")
+
+
+def _of_fit(spot: Spot, statement: ast.stmt, found: list[ast.Subscript]) -> Explanation | None:
+    """`fit(ds["image"], ds["label"])` as `fit(ds.map(lambda d: (d["image"], d["label"])))`."""
+    data, text = lookup(found[0].value, spot), spot.source.text
+    keys = [one.slice.value for one in found if isinstance(one.slice, ast.Constant)]
+    for call in calls(statement):
+        given: list[ast.expr] = [*call.args, *(one.value for one in call.keywords if one.arg in ("x", "y"))]
+        same = len({text(one.value) for one in found}) == 1 and isinstance(data.element_spec, dict)
+        if not same or given != [*found] or len(keys) != 2 or any(one not in data.element_spec for one in keys):
+            continue
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("fit", "evaluate"):
+            continue
+        name = text(found[0].value)
+        read = ", ".join(f"d[{text(one.slice)}]" for one in found)
+        others = [text(one) for one in call.keywords if one.arg not in ("x", "y")]
+        mapped = ", ".join([f"{name}.map(lambda d: ({read}))", *others])
+        cause = f"`{short(text(found[0]), 30)}` takes a dataset for a dict: the keys are those of each element. "
+        cause += f"{call.func.attr} takes one dataset, of pairs (x, y)."
+        edit = wrapping.replace_expression(spot, call, f"{text(call.func)}({mapped})")
+        return Explanation(RULE, spot.file, call.lineno, cause, edit) if edit is not None else None
+    return None
 
 
 def _window(spot: Spot, found: list[ast.Subscript]) -> Explanation | None:
