@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.reading.nodes import return_values
+from pyfunc_debug.doctor.failures.reading.nodes import argument, return_values
 from pyfunc_debug.doctor.failures.reading.returning import ends_without_return, with_return
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 
 RULE = "symbolic-value"
+_NO_FUNCTION = re.compile(r"^'(float|int|list)' object is not callable")
 _SAID = re.compile(r"should be (?:a )?float\. Got:? ?(.*)", re.DOTALL)
 
 
@@ -50,6 +52,34 @@ def explain(situation: Situation) -> Explanation | None:
         edit = wrapping.replace_expression(spot, node, rate)
         advice = f" By the step: keras.optimizers.Adam({text}), without the callback." if schedule else ""
         return Explanation(RULE, spot.file, made[0].lineno, cause + advice, edit)
+    return None
+
+
+def uncalled(situation: Situation) -> Explanation | None:
+    """The explanation, if the callback was made with a number or a list, and not with a function."""
+    said = _NO_FUNCTION.search(situation.message)
+    for spot, _ in failed_fits(situation) if said is not None else ():
+        made = [
+            one for one in calls(spot.source.tree) if dotted(one.func).rpartition(".")[2] == "LearningRateScheduler"
+        ]
+        given = argument(made[0], 0, "schedule") if len(made) == 1 else None
+        if said is None or given is None:
+            continue
+        value = given.value if isinstance(given, ast.Constant) else lookup(given, spot)
+        listed = isinstance(given, ast.List) or type(value) is list
+        if said[1] == "list" and listed and not isinstance(spot.source.parent(given), ast.Starred):
+            text = spot.source.text(given)
+            new = f"lambda epoch: float({spot.source.atom(given)}[min(epoch, len({text}) - 1)])"
+            what, more = "a list", " Below, each rate is that of one epoch, and the last one that of all others."
+        elif type(value).__name__ == said[1]:
+            new, what, more = f"lambda epoch: float({spot.source.text(given)})", "a number", ""
+        else:
+            continue
+        cause = f"LearningRateScheduler asks a function for the rate of each epoch, and has {what}.{more}"
+        edit = wrapping.replace_expression(spot, given, new)
+        return Explanation(
+            "argument", spot.file, given.lineno, cause, edit, "" if edit else f"Give it {short(new, 60)}."
+        )
     return None
 
 

@@ -37,7 +37,7 @@ def explain(situation: Situation) -> Explanation | None:
     if any(isinstance(one, ast.Starred) for one in target.elts):
         return None
     owner = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
-    if dotted(call.func).endswith(".evaluate") and of_keras(type(owner), "Model"):
+    if dotted(call.func).rpartition(".")[2] in _GIVE_LISTS and of_keras(type(owner), "Model"):
         return _evaluated(spot, target, call, bool(many))
     layer = call.func if isinstance(call.func, ast.Call) else None
     if many and layer is not None and dotted(layer.func).rpartition(".")[2] == "LSTM" and len(target.elts) == 2:
@@ -104,12 +104,13 @@ def rows(situation: Situation) -> Explanation | None:
 
 def _evaluated(spot: Spot, target: ast.Tuple | ast.List, call: ast.Call, many: bool) -> Explanation | None:
     metrics, text = compiled(spot, call, "metrics"), spot.source.text
+    method = dotted(call.func).rpartition(".")[2]
     last = target.elts[-1]
     if many:
         if not isinstance(metrics, (ast.List, ast.Tuple)) or len(metrics.elts) < len(target.elts):
             return None
         cause = (
-            f"evaluate gives the loss and {len(metrics.elts)} metrics of compile, in their order, and this line takes "
+            f"{method} gives the loss and {len(metrics.elts)} metrics of compile, in their order, and this line takes "
             f"{len(target.elts)} values. The star takes the others."
         )
         edit = edit_of(spot.file, spot.source.replaced({last: f"{text(last)}, *_"}))
@@ -117,7 +118,7 @@ def _evaluated(spot: Spot, target: ast.Tuple | ast.List, call: ast.Call, many: b
     compiles = [one for one in calls(spot.source.tree) if dotted(one.func).endswith(".compile")]
     if metrics is not None or len(compiles) != 1 or len(target.elts) != 2:
         return None
-    cause = "evaluate gives the loss alone, as a number: compile has no metrics."
+    cause = f"{method} gives the loss alone, as a number: compile has no metrics."
     if "acc" not in text(last).lower():
         edit = edit_of(spot.file, spot.source.replaced({target: text(target.elts[0])}))
         return Explanation(RULE, spot.file, call.lineno, cause, edit)
