@@ -408,6 +408,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     histories.empty,
     validation_data.explain,
     layers_by_name.explain,
+    layers_by_name.by_key,
+    layers_by_name.without_weights,
     class_folders.flows,
     flow_inputs.explain,
     unready_models.explain,

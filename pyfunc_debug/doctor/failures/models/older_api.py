@@ -24,7 +24,9 @@ _NO_ATTRIBUTE = re.compile(r"^(?:'(\w+)' object|module '([\w.]+)') has no attrib
 _SET = "'str' object has no attribute 'name'"
 """What K.set_value of Keras 3 says of a variable of its own."""
 _NO_NAME = re.compile(r"^cannot import name '(\w+)' from '([\w.]+\.(?:losses|metrics))'")
-_POSITIONAL = re.compile(r"^`name` must be passed as a keyword argument\. Received: add_weight\(")
+_POSITIONAL = re.compile(
+    r"^`name` must be passed as a keyword argument\. Received: add_weight\(|^Cannot convert '\w+' to a shape\."
+)
 _NO_V1_LAYER = re.compile(r"^`(\w+)` is not available with Keras 3")
 _LEGACY = re.compile(r"^`keras\.optimizers\.legacy` is not supported")
 
@@ -243,6 +245,8 @@ def _named_weight(spot: Spot) -> Explanation | None:
     call = found[0] if len(found) == 1 else None
     if call is None or len(call.args) > len(_WEIGHT) or any(isinstance(one, ast.Starred) for one in call.args):
         return None
+    if any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in call.args[1:2]):
+        return None  # an initializer, where Keras 2 had the shape
     text = spot.source.text
     parts = [f"{name}={text(one)}" for name, one in zip(_WEIGHT, call.args)]
     parts += [f"{one.arg}={text(one.value)}" if one.arg else f"**{text(one.value)}" for one in call.keywords]
