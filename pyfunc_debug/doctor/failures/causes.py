@@ -205,8 +205,8 @@ from pyfunc_debug.doctor.failures.graphs import (
 from pyfunc_debug.doctor.failures.models import (
     added_metrics,
     argument_values,
-    batch_closures,
     asked_iterators,
+    batch_closures,
     batch_counts,
     batch_in_shapes,
     callback_arguments,
