@@ -665,6 +665,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     monitored.explain,
     logged_names.explain,
     other_kinds.of_callback,
+    other_kinds.of_function,
     other_kinds.of_step,
     saved_folders.explain,
     saved_names.explain,

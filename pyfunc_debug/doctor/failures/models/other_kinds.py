@@ -13,11 +13,13 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, read, short
-from pyfunc_debug.doctor.failures.reading.symbols import lookup, of_keras
+from pyfunc_debug.doctor.failures.reading.symbols import keras_name, lookup, of_keras
 
 RULE = "structure"
 _OF_CLASS = re.compile(r"\.\w+\(\) missing \d+ required positional argument")
 _NO_DICT = re.compile(r"(?:Tensor'?|NoneType'|float'?|list'|tuple'|Variable'?) object has no attribute 'items'")
+_NO_CALLBACK = "'function' object has no attribute 'set_model'"
+_BY_ARGUMENT = {"epoch": "on_epoch_end", "batch": "on_train_batch_end", "step": "on_train_batch_end"}
 _STEPS = {"fit": "train_step", "evaluate": "test_step"}
 
 
@@ -40,6 +42,28 @@ def of_callback(situation: Situation) -> Explanation | None:
             return Explanation(RULE, spot.file, first.lineno, cause, None, advice)
         edit = edit_of(spot.file, spot.source.replaced({one: f"{spot.source.text(one)}()" for one in found}))
         return Explanation(RULE, spot.file, first.lineno, cause, edit, "" if edit else f"Write {text}().")
+    return None
+
+
+def of_function(situation: Situation) -> Explanation | None:
+    """The explanation, if `callbacks=` has a function, as LambdaCallback takes it."""
+    if situation.kind != "AttributeError" or not situation.message.startswith(_NO_CALLBACK):
+        return None
+    for spot, call in failed_fits(situation):
+        given = next((one.value for one in call.keywords if one.arg == "callbacks"), None)
+        every = given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given] if given is not None else []
+        found = [one for one in every if type(lookup(one, spot)).__name__ == "function"]
+        if len(found) != 1:
+            continue
+        text, code = spot.source.text(found[0]), lookup(found[0], spot).__code__
+        names = code.co_varnames[: code.co_argcount]
+        method = _BY_ARGUMENT.get(names[0], "") if len(names) == 2 else ""
+        keras = keras_name(spot)
+        cause = f"{text} is a function, and Keras calls the methods of a Callback. LambdaCallback makes one of it."
+        new = f"{keras}.callbacks.LambdaCallback({method or 'on_epoch_end'}={text})"
+        edit = edit_of(spot.file, spot.source.replaced({found[0]: new})) if method else None
+        advice = "" if edit is not None else f"Write {new}, of a function of the epoch and its logs."
+        return Explanation(RULE, spot.file, found[0].lineno, cause, edit, advice, "likely")
     return None
 
 
