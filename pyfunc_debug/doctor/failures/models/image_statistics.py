@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     is_dataset,
     is_keras_class,
+    is_ndarray,
     lookup,
     method_calls,
     sizes_of,
@@ -74,8 +75,9 @@ def _ranked(spot: Spot, node: ast.expr, shape: list[int]) -> Explanation | None:
 
 def _ragged(spot: Spot, node: ast.expr, value: Any) -> Explanation | None:
     """A list of images of several sizes."""
-    shapes: set[Any] = {getattr(one, "shape", None) for one in value[:_MOST]} if type(value) in (list, tuple) else set()
-    if len(shapes) < 2 or not all(type(one) is tuple and len(one) in (2, 3) for one in shapes):
+    held = value[:_MOST] if type(value) in (list, tuple) else ()
+    shapes = {one.shape for one in held if is_ndarray(one)}
+    if len(shapes) < 2 or not all(is_ndarray(one) and one.ndim in (2, 3) for one in held):
         return None
     sizes = " and ".join(sizes_of(one) for one in sorted(shapes, key=str)[:2])
     cause = f"fit of an ImageDataGenerator makes one array of {short(spot.source.text(node), 30)}, whose images have "
