@@ -202,19 +202,24 @@ def test_loops_that_wait_for_their_input(tmp_path, says, numbers, options):
         assert prefetch == (options.get("taken", True) and "Prefetch" not in options.get("kinds", ()))
 
 
+BEHIND = ({"kind": "Batch", "parallel": None, "batch": 32, "tokens": []},)
+
+
 @pytest.mark.parametrize(
     ("told", "numbers", "options"),
     [
         (True, (3000, MS // 10, MS // 10 * 3), {}),
         (True, (3000, MS // 10, MS // 10 * 3), {"kinds": ("Prefetch", "Batch", "ParallelMap", "Map", "Range")}),
         (False, (3000, MS // 10, MS // 10 * 3), {"at_a_time": 16}),  # the steps are slower than the map
+        (False, (3000, MS // 10, MS // 10 * 3), {"at_a_time": 32}),
+        (False, (3000, MS // 10, MS // 10 * 3), {"behind": ()}),  # a step for each element
         (False, (3000, MS // 10, MS // 10 * 3), {"parallel": 2}),
         (False, (900, MS // 10, MS // 10 * 3), {}),  # too few
         (False, (3000, MS // 10, MS // 10 * 3), {"taken": True}),  # seen, and it waits a quarter of its time
     ],
 )
 def test_a_map_that_never_pauses_sets_the_pace_of_a_loop_inside_a_graph(tmp_path, told, numbers, options):
-    given = {"taken": False, "kinds": ("Prefetch", "Map", "Range"), **options}
+    given = {"taken": False, "kinds": ("Prefetch", "Map", "Range"), "behind": BEHIND, **options}
     found = Recording(loop_over_data(tmp_path, *numbers, **given)).findings(select=["input-bound"])
     assert [one.confidence for one in found] == ["likely"] * told, found
     for one in found:
@@ -305,7 +310,6 @@ data = data.batch(32)
 for x in data:
     pass"""
 ROW = {"id": 1, "frames": json.dumps([[FILE, 6, "train", ""]])}
-BEHIND = ({"kind": "Batch", "parallel": None, "batch": 32, "tokens": []},)
 OF_BATCHES = "data = data.map(lambda x: tf.py_function(bad, [x], tf.float32))"
 
 

@@ -1,12 +1,13 @@
 """Maps that make one element at a time without a pause: what is behind them asks for more than they can give.
 
 Of a loop inside a graph nobody sees when it waits. But a map that is asked no sooner than its elements are wanted
-pauses: whoever is behind it, a prefetch too, has room for a few only.
+pauses, once a batch: whoever is behind it, a prefetch too, has room for a few only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from pyfunc_debug.records import Node
 _CALLS = 1000
 _READ = 100_000
 """How many calls are looked at."""
+_LEAST = 8
+"""Elements of a batch: within one there is no step, so that what lies between its calls is the map's own time."""
 _LONG = 5
 """An element that takes as many times the median is a pause, but for one median."""
 _PAUSES, _MOST = 0.05, 0.25
@@ -51,13 +54,15 @@ def pace(facts: Facts, loop: Loop) -> Pace | None:
         node, setting = stage.contention.node, stage.setting
         if node.id not in loop.nodes or node.origin != "user" or setting is None or setting.parallel not in (0, 1):
             continue
-        found = _paced(facts, loop, node)
+        if (setting.batch or 0) < _LEAST:
+            continue  # then each gap may hold a step
+        found = _paced(facts, loop, node, setting.batch or 0)
         if found is not None:
             return found
     return None
 
 
-def _paced(facts: Facts, loop: Loop, node: Node) -> Pace | None:
+def _paced(facts: Facts, loop: Loop, node: Node, size: int) -> Pace | None:
     rows = facts.reader.rows(
         "SELECT start_ns, end_ns FROM call WHERE node = ? AND kind = 'forward' AND end_ns IS NOT NULL "
         f"ORDER BY start_ns LIMIT {_READ}", (node.id,),
@@ -67,11 +72,26 @@ def _paced(facts: Facts, loop: Loop, node: Node) -> Pace | None:
     starts, ends = np.array(rows, np.int64).T
     if (starts[1:] < ends[:-1]).any():  # they ran side by side
         return None
-    elements = np.sort(np.diff(starts))[: -max(1, loop.passes)]  # the others are between two passes
-    median, total = float(np.median(elements)), int(elements.sum())
+    between = np.diff(starts)
+    median = float(np.median(between))
+    passes = np.sort(np.argsort(between)[-max(1, loop.passes) :])  # the longest are between two passes
+    elements = np.delete(between, passes)
+    total = int(elements.sum())
     pauses = np.maximum(0, elements - _LONG * median).sum()
     share = min(_MOST, facts.least_ns(_PAUSES))
     calls = facts.calls(node.id).count
-    if pauses > share * total or total * calls / len(rows) < _COVERED * loop.step_ns:
+    if max(pauses, _at_batches(between, passes, size)) > share * total:
+        return None
+    if total * calls / len(rows) < _COVERED * loop.step_ns:
         return None
     return Pace(node, calls, total / len(elements))
+
+
+def _at_batches(between: Any, passes: Any, size: int) -> float:
+    """How long the map paused once a batch: by how much one of the places in a batch takes longer than the others."""
+    first = np.zeros(len(between), np.int64)
+    first[passes[passes + 1 < len(between)] + 1] = 1
+    begins = np.maximum.accumulate(np.where(first == 1, np.arange(len(between)), 0))
+    places = (np.arange(len(between)) - begins) % size
+    medians = np.array([np.median(between[places == place]) for place in range(size) if (places == place).any()])
+    return float((medians.max() - np.median(medians)) * (len(between) / size))
