@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.body_inputs import given
-from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.records import Finding, Node
@@ -87,7 +87,7 @@ def _reads(function: ast.FunctionDef, source: Source, name: str) -> list[ast.exp
             read = holder if dotted(holder.func) in _NUMBERS else None
         elif not isinstance(holder, ast.Subscript) or holder.value is not one:
             read = None
-        if isinstance(read, (ast.Call, ast.Subscript)) and _in_a_loop(source, function, read):
+        if isinstance(read, (ast.Call, ast.Subscript)) and _often(source, function, read, name):
             found.append(read)
     return found
 
@@ -99,8 +99,8 @@ def _walks(iterated: ast.expr, name: str) -> bool:
     return isinstance(iterated, ast.Name) and iterated.id == name
 
 
-def _in_a_loop(source: Source, function: Definition, read: ast.expr) -> bool:
-    """Whether an expression is computed in each round of a loop: what a loop goes through is computed once."""
+def _often(source: Source, function: ast.FunctionDef, read: ast.expr, name: str) -> bool:
+    """Whether an expression is computed in many rounds of a loop: as many as the tensor has elements, or 100."""
     inner: ast.AST = read
     while inner is not function:
         outer = source.parent(inner)
@@ -113,10 +113,33 @@ def _in_a_loop(source: Source, function: Definition, read: ast.expr) -> bool:
             if once and first:
                 inner = whole if whole is not None else outer
                 continue
-        if isinstance(outer, _LOOPS) and not once:
+        gone_over = (
+            [outer.iter] if isinstance(outer, ast.For) else [one.iter for one in getattr(outer, "generators", ())]
+        )
+        if (
+            isinstance(outer, _LOOPS)
+            and not once
+            and (not gone_over or any(_is_long(function, one, name, isinstance(read, ast.Call)) for one in gone_over))
+        ):
             return True
         inner = outer
     return False
+
+
+def _is_long(function: ast.FunctionDef, iterated: ast.expr, name: str, number: bool) -> bool:
+    """Whether a loop has as many rounds as the tensor has elements; of one that reads a number, whether it may."""
+    if _walks(iterated, name):
+        return True
+    if not isinstance(iterated, ast.Call) or dotted(iterated.func) != "range":
+        return number
+    made = {one.targets[0].id: one.value for one in code.own_nodes(function)
+            if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)}  # fmt: skip
+    parts = [part for one in iterated.args for part in ast.walk(made.get(getattr(one, "id", ""), one))]
+    if any(isinstance(one, ast.Name) and one.id == name for one in parts):
+        return True
+    constants = [one.value for one in parts if isinstance(one, ast.Constant) and isinstance(one.value, int)]
+    names = [one for one in parts if isinstance(one, ast.Name)]
+    return bool(number and names) or max(constants, default=0) >= _ROUNDS
 
 
 def _as_arrays(facts: Facts, node: Node, function: ast.FunctionDef, source: Source, slow: list[str]) -> str:
@@ -129,6 +152,9 @@ def _as_arrays(facts: Facts, node: Node, function: ast.FunctionDef, source: Sour
         and any(_walks(one.iter, name) for name in slow)
         for part in ast.walk(one.target) if isinstance(part, ast.Name)
     }  # fmt: skip
+    for one in code.own_nodes(function):
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Subscript) and code.root(one.value) in slow:
+            elements |= {part.id for target in one.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
     pieces: dict[ast.expr, str] = {}
     for one in code.own_nodes(function):
         if not isinstance(one, ast.Attribute):
