@@ -149,14 +149,13 @@ def run(*arguments: Any, cwd: Any = None, env: Any = None, input: str | None = "
         if input is None:
             os.close(stdin)
             stdin = os.open(os.devnull, os.O_RDONLY)
-        with os.fdopen(ours, "wb") as to_it:
+        with os.fdopen(ours, "wb", buffering=0) as to_it:  # a buffer would be written once more at its end
             program = Program(
                 [*arguments], stdin=stdin, stdout=out.fileno(), stderr=err.fileno(), cwd=cwd, env=env
             )  # fmt: skip
             os.close(stdin)
             with contextlib.suppress(BrokenPipeError):
                 to_it.write((input or "").encode())
-                to_it.flush()
         try:
             code = program.wait()
         finally:

@@ -15,6 +15,8 @@ from pyfunc_debug.program.frames import own_frame
 _LARGEST = 20_000_000
 _LOOKS = 3
 """How often one line is looked at."""
+_LIBRARIES = ("numpy", "tensorflow", "pandas", "scipy")
+"""Packages whose objects are asked for their shape: a property of the user's would run."""
 _MOST = 100
 """So much of classes is noted."""
 
@@ -116,7 +118,8 @@ class Arrays:
 
     def _empty(self, user: Any, keras: Any) -> None:
         """Notices that `fit` or `evaluate` was given an array without a row."""
-        given: Any = getattr(keras.f_locals.get("x"), "shape", None)
+        x = keras.f_locals.get("x")
+        given: Any = getattr(x, "shape", None) if type(x).__module__.partition(".")[0] in _LIBRARIES else None
         shape = tuple(given) if isinstance(given, tuple) or type(given).__name__ == "TensorShape" else ()
         method = keras.f_code.co_name
         if method not in ("fit", "evaluate") or not shape or shape[0] != 0:
@@ -124,7 +127,8 @@ class Arrays:
         validates = bool(keras.f_locals.get("use_cached_eval_dataset", False))
         self._observer.notice(
             Notice.EMPTY_FIT, None, None, file=user.f_code.co_filename, line=user.f_lineno, method=method,
-            shape=[int(one) for one in shape], validates=validates, epochs=int(keras.f_locals.get("epochs") or 1),
+            shape=[int(one) for one in shape], validates=validates,
+            epochs=max(0, int(keras.f_locals.get("epochs") or 1) - int(keras.f_locals.get("initial_epoch") or 0)),
             sources=[user.f_code.co_filename],
         )  # fmt: skip
 

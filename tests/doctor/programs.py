@@ -443,7 +443,7 @@ def a_cost_that_a_logarithm_made_nan():
 
 @triggers(
     "body-raised", ends_with=tf.errors.InvalidArgumentError,
-    says="infinity in 1 of its numbers, which an op in front of it made",
+    says="infinity in 1 of its numbers, made in front of it",
 )  # fmt: skip
 def an_infinity_of_a_division():
     def checked(x):

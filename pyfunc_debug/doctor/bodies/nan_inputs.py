@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.models import guarded_ops
 from pyfunc_debug.doctor.text import listed
 
 _OF_VALUES = re.compile(
-    r"\b(?:NaNs?|inf|infs|infinity)\b|infinite|non-?finite|not finite|invalid numeric|infeasible", re.IGNORECASE
+    r"\b(?:NaNs?|inf|infs|infinity)\b|infinite|non-?finite|not finite|invalid numeric", re.IGNORECASE
 )
 """What exceptions say of such values: NumPy's, SciPy's, and assertions of users'."""
 _MOST = 4
@@ -54,22 +54,25 @@ def came_in(facts: Facts, node: int, call: int, message: str) -> CameIn | None:
         f"{path} with {f'NaN in {nan:,}' if nan else f'infinity in {inf:,}'} of its numbers" for path, nan, inf in rows
     ]
     words = f"The body was given {listed(held)}"
-    scopes = _around(facts, node)
-    pieces = guarded_ops.guarded(facts, site.file, scopes, False) if scopes else {}
+    pieces: dict[ast.expr, str] = {}
+    for scope, line in _around(facts, node):
+        found = guarded_ops.guarded(facts, site.file, [scope], False)
+        pieces |= {one: text for one, text in found.items() if one.lineno <= line}  # what is below ran behind it
     fix = pastes.all_replaced(facts, site.file, pieces) if 0 < len(pieces) <= _MOST else ""
     if fix:
         lines = sorted({one.lineno for one in pieces})
         why = guarded_ops.reasons([*pieces.values()])
         return CameIn(f"{words}, which line{'s' * (len(lines) > 1)} {listed(lines)} can make: {why}", fix, True)
-    return CameIn(f"{words}, which an op in front of it made", guarded_ops.checked(facts, site.file), False)
+    words += ", made in front of it: by an op, or in the data"
+    return CameIn(words, guarded_ops.checked(facts, site.file), False)
 
 
-def _around(facts: Facts, node: int) -> list[ast.AST]:
-    """The functions on whose lines a node was made, in the file of its line."""
+def _around(facts: Facts, node: int) -> list[tuple[ast.AST, int]]:
+    """The functions on whose lines a node was made, in the file of its line, and the lines."""
     stack = facts.nodes[node].stack
     file = stack[-1].file
-    found: dict[int, ast.AST] = {}
+    found: dict[int, tuple[ast.AST, int]] = {}
     for frame in stack:
         for function in pastes.around(facts.tree(file), frame.line, ast.FunctionDef)[-1:] if frame.file == file else ():
-            found[function.lineno] = function
+            found[function.lineno] = (function, frame.line)
     return list(found.values())

@@ -52,8 +52,5 @@ def _told(spot: Spot, found: dict[ast.expr, Any]) -> Explanation:
     if nbytes > _LARGE:
         advice = "Give Keras' fit the matrix itself, which makes an array of each batch only."
         return Explanation(RULE, spot.file, spot.line, cause, None, advice)
-    pieces = {
-        one: f"{spot.source.atom(one)}.toarray()" + '.astype("float32")' * (str(matrix.dtype) == "float64")
-        for one, matrix in found.items()
-    }
+    pieces = {one: f"{spot.source.atom(one)}.toarray()" for one in found}
     return Explanation(RULE, spot.file, first.lineno, cause, edit_of(spot.file, spot.source.replaced(pieces)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sys
@@ -31,6 +32,12 @@ _CALLED = {
 """What is imported, and what pip installs for it."""
 
 
+def _is_there(package: str) -> bool:
+    """Whether what a package brings can be imported."""
+    name = next((one for one, own in _CALLED.items() if own == package), package)
+    return importlib.util.find_spec(name) is not None
+
+
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an import failed, or something of TensorFlow's or Keras' that wants another package."""
     spot, said = situation.last, situation.message
@@ -40,8 +47,8 @@ def explain(situation: Situation) -> Explanation | None:
     module = _MODULE.search(said) if situation.kind == "ModuleNotFoundError" else None
     if module is not None:
         package = _CALLED.get(module[1], "")
-    if not package:
-        return None
+    if not package or (module is None and _is_there(package)):
+        return None  # another version is wanted
     python = os.path.basename(sys.executable) or "python"
     what = f"{module[1]} comes with the package {package}" if module is not None else (
         f"this needs the package {package}"

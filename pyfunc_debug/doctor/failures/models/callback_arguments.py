@@ -14,9 +14,6 @@ from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras_class, 
 RULE = "older-api"
 _SAID = re.compile(r"^(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 _RENAMED: Mapping[tuple[str, str], str] = {
-    ("ReduceLROnPlateau", "epsilon"): "min_delta",
-    ("ReduceLROnPlateau", "lr"): "min_lr",
-    ("TerminateOnNaN", "monitor"): "",
     ("TensorBoard", "write_grads"): "",
     ("TensorBoard", "batch_size"): "",
     ("TensorBoard", "embeddings_layer_names"): "",
@@ -57,11 +54,12 @@ def _period(spot: Spot, call: ast.Call) -> Explanation:
 
 def _told(spot: Spot, call: ast.Call, old: str, new: str, value: str, cause: str) -> Explanation:
     texts = [spot.source.text(one) for one in call.args]
+    there = any(word.arg == new for word in call.keywords)
     for word in call.keywords:
         text = spot.source.text(word.value)
         if word.arg != old:
             texts.append(f"{word.arg}={text}" if word.arg else f"**{text}")
-        elif new:
+        elif new and not there:
             texts.append(f"{new}={value or text}")
     placed = spot.source.replaced({call: f"{spot.source.text(call.func)}({', '.join(texts)})"})
     return Explanation(RULE, spot.file, call.lineno, cause, edit_of(spot.file, placed))

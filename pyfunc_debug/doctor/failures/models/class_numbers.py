@@ -56,17 +56,21 @@ def _as_numbers(node: ast.expr, spot: Spot) -> str:
         if is_ndarray(value):
             return f"{text}.argmax(axis=-1)"
         return f"{alias(spot, 'tensorflow')}.argmax({spot.source.text(node)}, axis=-1)"
-    if whole or not is_ndarray(value):
+    if whole or not is_ndarray(value) or not value.size or value.dtype.kind != "f":
         return ""
-    return f"({text} > 0.5).astype(int).ravel()"
+    if (value == value.round()).all():
+        return f"{text}.astype(int).ravel()"
+    return f"({text} > 0.5).astype(int).ravel()" if value.min() >= 0 and value.max() <= 1 else ""
 
 
 def _told(spot: Spot, name: str, pieces: dict[ast.expr, str]) -> Explanation:
     parts = []
     for one in pieces:
         shape = list(shape_of(lookup(one, spot)) or ())
-        what = "a column for each class" if shape[-1] != 1 else "one score a row"
+        what = "a column for each class" if shape[-1] != 1 else "a column of floats"
         parts.append(f"{short(spot.source.text(one), 30)} is {shape}, {what}")
     cause = f"{name} counts numbers of classes, and {'; '.join(parts)}."
     first = next(iter(pieces))
-    return Explanation(RULE, spot.file, first.lineno, cause, edit_of(spot.file, spot.source.replaced(pieces)))
+    edit = edit_of(spot.file, spot.source.replaced(pieces))
+    guessed = any(" > 0.5)" in one for one in pieces.values())
+    return Explanation(RULE, spot.file, first.lineno, cause, edit, "", "likely" if guessed else "measured")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
@@ -23,6 +25,11 @@ _RANK = re.compile(
 )
 _SHAPES = re.compile(r"is incompatible with the layer|incompatible shape|found shape=")
 _LABELS = re.compile(r"must have the same shape\. Received: target\.shape=\(\w+, (\d+)\), output\.shape=\(\w+, (\d+)\)")
+_PLACES = {
+    "flow_from_directory": {"target_size": 1, "color_mode": 2},
+    "flow_from_dataframe": {"target_size": 5, "color_mode": 6},
+}
+"""Where these arguments stand, by position (keras/src/legacy/preprocessing/image.py)."""
 _CHANNELS = {1: "grayscale", 3: "rgb", 4: "rgba"}
 
 
@@ -55,7 +62,11 @@ def _ranked(spot: Spot, statement: ast.stmt, shape: list[int]) -> Explanation | 
     node = argument(found[0], 0, "x") if len(found) == 1 else None
     if node is None or len(shape) != 3:
         return None
-    single = shape[-1] in _CHANNELS
+    labels = argument(found[0], 1, "y")
+    rows = (shape_of(lookup(labels, spot)) or (None,))[0] if labels is not None else None
+    single = shape[-1] in _CHANNELS and rows != shape[0]
+    if single and labels is not None and rows is None:
+        return None  # it may be rows without channels, of which the last size says nothing
     text = spot.source.atom(node)
     cause = f"flow takes [images, height, width, channels], and {spot.source.text(node)} is {shape}: " + (
         "one image, without the axis of the images." if single else "it has no axis for the channels."
@@ -78,20 +89,23 @@ def _sized(spot: Spot, flow: Flow, model: Any) -> Explanation | None:
     if flow.method == "flow" or flow.call is None or flow.held.get("data_format") == "channels_first":
         advice = f"Give it images of {shown}: tf.image.resize makes the size, and the model's Input says what it takes."
         return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+    places = _PLACES.get(flow.method, {})
     texts = {}
     if None not in size and size != got[:2]:
         texts["target_size"] = str(size)
-        if argument(flow.call, 99, "target_size") is None:
+        if argument(flow.call, places.get("target_size", 99), "target_size") is None:
             cause += f" Without a target_size, {flow.method} makes them {got[0]} x {got[1]}."
     if channels not in (None, got[2]) and channels in _CHANNELS:
         texts["color_mode"] = f'"{_CHANNELS[channels]}"'
         cause += f" {channels} channel{'s' * (channels != 1)}: that is its color_mode."
-    return _with(spot, flow.call, texts, cause) if texts else None
+    return _with(spot, flow.call, texts, cause, places) if texts else None
 
 
-def _with(spot: Spot, call: ast.Call, texts: dict[str, str], cause: str) -> Explanation:
+def _with(
+    spot: Spot, call: ast.Call, texts: dict[str, str], cause: str, places: Mapping[str, int] = MappingProxyType({})
+) -> Explanation:
     """The call with other arguments, or more of them."""
-    given = {one.arg: one.value for one in call.keywords}
+    given = {one: node for one in texts if (node := argument(call, places.get(one, 99), one)) is not None}
     pieces = {given[name]: text for name, text in texts.items() if name in given}
     more = ", ".join(f"{name}={text}" for name, text in texts.items() if name not in given)
     lines = spot.source.ended(call, more, pieces=pieces) if more else None

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.image_flows import flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import names
-from pyfunc_debug.doctor.failures.reading.symbols import method_calls
+from pyfunc_debug.doctor.failures.reading.symbols import lookup, method_calls
 from pyfunc_debug.doctor.failures.reading.tables import is_frame, valued
 
 RULE = "structure"
@@ -23,8 +24,8 @@ _FILES = re.compile(r"^All values in column x_col=(.+?) must be strings")
 _NO_BATCH = "The PyDataset has length 0"
 _METHOD = "flow_from_dataframe"
 _CLASSES = ("categorical", "binary", "sparse")
-_LOOKED_AT = 20
-"""Rows whose files are looked for."""
+_LOOKED_AT = 5_000
+"""Rows whose files are looked for: all of them are to be there."""
 _PLAIN = ("int64", "int32", "uint8", "bool", "float64", "float32")
 
 
@@ -60,19 +61,22 @@ def _as_text(spot: Spot, call: ast.Call, column: str, mode: str) -> Explanation 
         )
         return _told(spot, call, cause, {column: ""})
     cause = f'the column "{column}" has numbers ({kind}) where {_METHOD} wants the names of the files.'
-    end = _missing_end(table[column].astype(str), _folder(spot, call))
+    end = _missing_end(table[column], _folder(spot, call))
     cause += f" The files are there with {end} behind the number." if end else ""
+    if not end:
+        advice = 'Make the names of the files of it, with their end, as by .astype(str) + ".jpg".'
+        return Explanation(RULE, spot.file, call.lineno, cause, None, advice)
     labels, asked = argument(call, 3, "y_col"), argument(call, 99, "class_mode")
     also = labels.value if isinstance(labels, ast.Constant) else None
     counted = asked is None or (isinstance(asked, ast.Constant) and asked.value in _CLASSES)
-    columns = {column: end or ""}
+    columns = {column: end}
     if counted and isinstance(also, str) and also in table.columns and str(table[also].dtype) in _PLAIN:
         cause += f' "{also}" is to be text, too: of that classes are made.'
         columns[also] = ""
-    return _told(spot, call, cause, columns, bool(end))
+    return _told(spot, call, cause, columns)
 
 
-def _told(spot: Spot, call: ast.Call, cause: str, columns: dict[str, str], sure: bool = True) -> Explanation | None:
+def _told(spot: Spot, call: ast.Call, cause: str, columns: dict[str, str]) -> Explanation | None:
     """The call with columns of its table as texts, each with an end behind it."""
     node = argument(call, 0, "dataframe")
     if node is None:
@@ -89,18 +93,20 @@ def _told(spot: Spot, call: ast.Call, cause: str, columns: dict[str, str], sure:
     else:
         return Explanation(RULE, spot.file, call.lineno, cause, None, "Make such texts of the column first.")
     edit = edit_of(spot.file, spot.source.replaced({node: new}))
-    return Explanation(RULE, spot.file, call.lineno, cause, edit, "", "measured" if sure else "likely")
+    return Explanation(RULE, spot.file, call.lineno, cause, edit)
 
 
 def _folder(spot: Spot, call: ast.Call) -> str:
     node = argument(call, 1, "directory")
-    value = valued(node, spot) if node is not None else ""
+    value = (lookup(node, spot) or computed(node, spot)) if node is not None else ""
     return str(value) if isinstance(value, (str, os.PathLike)) and type(value).__module__ != "__main__" else ""
 
 
 def _missing_end(column: Any, folder: str) -> str | None:
     """The end that all files have and their names in the table have not: ".jpg"."""
     wanted = [str(one) for one in column.head(_LOOKED_AT).tolist()]
+    if len(column) > _LOOKED_AT:
+        return None
     ends: Counter[str] = Counter()
     there: Mapping[str, set[str]] = {}
     for one in wanted:
@@ -137,7 +143,7 @@ def _without_files(situation: Situation) -> Explanation | None:
 def _absent(spot: Spot, call: ast.Call, column: Any, name: str, folder: object) -> Explanation | None:
     folder = str(folder) if isinstance(folder, (str, os.PathLike)) else ""
     first = os.path.join(folder, str(column.iloc[0]))
-    end = _missing_end(column.astype(str), folder)
+    end = _missing_end(column, folder)
     if end is not None:
         cause = (
             f'the names in the column "{name}" have no end, as {str(column.iloc[0])!r}, and the files have: '

@@ -15,7 +15,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import lookup
 
 RULE = "generator"
 _NONE = "None values not supported"
-_LABELS = re.compile(r"(?:\w+_)?(?:y|labels?|targets?)(?:_\w+)?")
+_LABELS = re.compile(r"(?:\w+_)?(?:y|labels?|targets?)(?:_(?:train|test|val|valid|set|data))?")
 """How labels are called."""
 
 

@@ -46,8 +46,10 @@ def first_record(name: str) -> bytes | None:
             return None
         with open(name, "rb") as file:
             if kind == "ZLIB":
-                whole = zlib.decompressobj().decompress(file.read(_LONGEST_RECORD), _LONGEST_RECORD)
-                return whole[12 : 12 + struct.unpack("<Q", whole[:8])[0]]
+                with suppress(zlib.error, struct.error):
+                    whole = zlib.decompressobj().decompress(file.read(_LONGEST_RECORD), _LONGEST_RECORD)
+                    return whole[12 : 12 + struct.unpack("<Q", whole[:8])[0]]
+                file.seek(0)  # a record whose length begins so
             if kind == "GZIP":
                 with gzip.open(file) as unpacked:
                     return _record(unpacked)
