@@ -342,6 +342,52 @@ def a_layer_that_was_called_on_values_first():
 
 
 @near("cut-gradient")
+def a_layer_whose_call_reads_no_weight_of_its_own():
+    class Head(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.inner = keras.layers.Dense(4)
+
+        def build(self, shape):
+            self.inner.build(shape)
+
+        @tf.function
+        def call(self, x):
+            return tf.math.l2_normalize(x, -1)
+
+        def scores(self, x):
+            return self.inner(self(x))
+
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.head = Head()
+
+        def call(self, x):
+            return self.head.scores(x)
+
+    net = Net()
+    net.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    net.fit(np.ones((8, 3), np.float32), np.zeros(8), verbose=0)
+
+
+@near("cut-gradient")
+def a_layer_that_reads_its_weight_for_labels_only():
+    class Head(keras.layers.Layer):
+        def build(self, shape):
+            self.w = self.add_weight(shape=(shape[-1], 4))
+
+        @tf.function
+        def call(self, x, labels=None):
+            if labels is None:
+                return tf.math.l2_normalize(x, -1)
+            return x @ self.w - tf.one_hot(labels, 4)
+
+    inputs = keras.Input((8,))
+    keras.Model(inputs, Head()(inputs)).predict(np.ones((4, 8)), verbose=0)
+
+
+@near("cut-gradient")
 def a_layer_without_weights_whose_call_is_a_function():
     class Noise(keras.layers.Layer):
         def __init__(self):

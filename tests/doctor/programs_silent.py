@@ -2333,6 +2333,21 @@ def a_function_that_returns_what_it_wrote_to():
     copied(tf.constant([3.0, 4.0, 5.0]))
 
 
+@triggers("dropped-write", says="keep what write gives")
+def a_write_to_what_a_call_gives():
+    @tf.function
+    def outer(x):
+        array = tf.convert_to_tensor(x) * 0, tf.TensorArray(tf.float32, 2)
+
+        def held():
+            return array[1]
+
+        held().write(0, x)
+        return x * 2
+
+    outer(tf.constant(1.0))
+
+
 # -- broadcast-loss: what is picked by index --------------------------------------------------------------------------
 
 
@@ -2378,6 +2393,31 @@ def the_value_of_the_action_of_each_state():
         return tape.gradient(loss, weights)
 
     step(tf.ones([8, 4]), tf.zeros([8], tf.int32), tf.ones([8]))
+
+
+@near("broadcast-loss")
+def columns_that_are_the_same_for_all_rows():
+    columns, scale = tf.constant([0, 2, 3, 5]), tf.constant([1.0, 2.0, 3.0, 4.0])
+
+    @tf.function
+    def select(x):
+        return tf.gather(x, columns, axis=1) * scale
+
+    select(tf.ones([4, 6]))
+
+
+@near("broadcast-loss")
+def columns_of_a_variable_in_a_loop():
+    columns, scale = tf.Variable([0, 2, 3, 5]), tf.constant([1.0, 2.0, 3.0, 4.0])
+
+    @tf.function
+    def select(x):
+        total = tf.zeros([4, 4])
+        for _ in tf.range(3):
+            total += tf.gather(x, columns % 6, axis=1) * scale
+        return total
+
+    select(tf.ones([4, 6]))
 
 
 @near("broadcast-loss")

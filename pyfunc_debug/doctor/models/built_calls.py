@@ -21,13 +21,13 @@ from pyfunc_debug.records import Finding
 
 
 def check(facts: Facts, rule: str) -> Iterator[Finding]:
-    """One finding a `call` whose graphs all read no weight."""
+    """One finding a `call` whose graphs all read no weight, one of them with an initializer's values for it."""
     traces: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for _, _, noticed in facts.notices.get(Notice.LAYER_CALL, []):
         traces[noticed["file"], noticed["line"]].append(noticed)
     said = {(one.file, one.line) for one in failures(facts, (rule,))} if traces else set()
     for (file, line), found in traces.items():
-        own = {one["object"] for one in found} - {one["object"] for one in found if one["reads"]}
+        own = {one["object"] for one in found if one.get("initial")} - {one["object"] for one in found if one["reads"]}
         function = definition(file, line)
         if (file, line) in said:
             continue  # that the program failed by it

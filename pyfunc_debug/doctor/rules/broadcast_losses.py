@@ -189,7 +189,7 @@ def _picked(facts: Facts, file: str, line: int, used: Sequence[Any], shapes: Seq
         f"[{rows:,}, {rows:,}], and {where} computes with it and a tensor [{rows:,}], each number of that with each "
         "row. One of each row is [n]: batch_dims=1 takes row by row",
         fix or "batch_dims=1 in the gather", file, line,
-        evidence=(f"line {line}: {facts.line(file, line)}",),
+        evidence=(f"line {line}: {facts.line(file, line)}",), confidence="likely",
     )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def _unread(facts: Facts, file: str, line: int) -> Iterator[Finding]:
         return
     if value.func.attr != "write":
         return
-    function = own.function(line)
+    function, holds = own.function(line), _is_target(value.func.value)
     holder, owner, text = function or own.tree, own.text(value.func.value), own.text(value)
     fix = ""
     if isinstance(statement, ast.Assign):
@@ -66,17 +66,18 @@ def _unread(facts: Facts, file: str, line: int) -> Iterator[Finding]:
         read = {one.id for one in pastes.walk(holder, ast.Name) if isinstance(one.ctx, ast.Load)}
         if len(targets) != 1 or targets[0] == owner or targets[0] in read or not targets[0].isidentifier():
             return
-        fix = pastes.written(pastes.replaced(facts, file, {statement.targets[0]: owner}))
+        fix = pastes.written(pastes.replaced(facts, file, {statement.targets[0]: owner})) if holds else ""
     elif isinstance(statement, ast.Expr):
         inside = [*function.args.posonlyargs, *function.args.args] if function is not None else []
         later = [one for one in pastes.walk(holder, ast.Name) if one.id == owner and one.lineno > statement.lineno]
-        if later or owner not in [one.arg for one in inside]:
+        if holds and (later or owner not in [one.arg for one in inside]):
             fix = pastes.written(pastes.replaced(facts, file, {value: f"{owner} = {text}"}))
     elif not isinstance(statement, ast.Return) or not _is_dropped(facts, file, getattr(function, "name", "")):
         return
     told = getattr(function, "name", "the lambda")
     kept = "what it returns is not taken" if isinstance(statement, ast.Return) else f"{told} does not keep it"
     words = f"let {told} return what write gives, and take it where {told} is called"
+    words = words if holds else f"keep what write gives (`array = {text}`), and read that from then on"
     words = f"take what {told} returns where it is called" if isinstance(statement, ast.Return) else words
     yield Finding(
         "dropped-write", "warning", None, (),
@@ -84,6 +85,12 @@ def _unread(facts: Facts, file: str, line: int) -> Iterator[Finding]:
         fix or words,
         file, line,
     )  # fmt: skip
+
+
+def _is_target(owner: ast.expr) -> bool:
+    """Whether a value can be assigned to that: `array`, `self.array`, `arrays[0]`, and no call."""
+    plain = isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript))
+    return plain and not any(isinstance(one, ast.Call) for one in ast.walk(owner))
 
 
 def _is_dropped(facts: Facts, file: str, name: str) -> bool:

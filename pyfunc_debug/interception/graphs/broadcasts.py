@@ -70,10 +70,32 @@ def picked(graph: Any) -> Iterator[tuple[Frame, Frame, list[int], list[int]]]:
         rows = params[0] if params else None
         if len(params) != 2 or indices != [rows] or rows is None or rows < 2 or axis not in ([1], [-1]):
             continue
-        other = _paired(op.outputs[0], rows, 0)
+        other = None if _is_fixed(op.inputs[1]) else _paired(op.outputs[0], rows, 0)
         sites = [user_frames(one.traceback)[-1:] for one in (op, other) if one is not None]
         if len(sites) == 2 and all(sites):
             yield sites[0][0], sites[1][0], params, indices
+
+
+def _is_fixed(tensor: Any) -> bool:
+    """Whether a tensor is made of constants, of eager tensors from outside and of variables: the same for all rows."""
+    todo = [tensor]
+    seen: set[Any] = set()
+    while todo:
+        op = todo.pop().op
+        if op in seen or len(seen) > _MOST_OPS:
+            continue
+        seen.add(op)
+        captures = getattr(op.graph, "captures", ()) if op.type == "Placeholder" else ()
+        outside = next((one for one, own in captures if own is op.outputs[0]), None)
+        if outside is not None and hasattr(outside, "graph"):  # of the graph around this one
+            todo.append(outside)
+        elif op.type not in ("Const", "ReadVariableOp") and outside is None and not op.inputs:
+            return False  # an argument, or random numbers
+        elif op.type in ("IteratorGetNext", "OptionalGetValue"):
+            return False
+        if op.type != "ReadVariableOp":
+            todo.extend(op.inputs)
+    return True
 
 
 def _paired(tensor: Any, rows: int, far: int) -> Any:

@@ -203,13 +203,17 @@ class Functions:
             )  # fmt: skip
 
     def _tell_call(self, python_function: Any, made: int | None, graph: Any) -> None:
-        """Tells of a Keras layer's own `call` that was traced, and whether the graph reads any of its weights."""
+        """Tells of a Keras layer's own `call` that was traced, and what its graph has of its weights.
+
+        `initial`: Keras was building it, and weights without a value gave their initializer's.
+        """
         function, owner = function_of(python_function, self._names.function_type)
         if function is None or function.__name__ != "call" or not private.keras_trained(owner):
             return
         code = function.__code__
         self._observer.notice(
             Notice.LAYER_CALL, None, None, object=made, reads=bool(graph.variables), layer=type(owner).__name__,
+            initial=private.keras_building() and private.keras_initial(graph),
             file=code.co_filename, line=code.co_firstlineno, sources=[code.co_filename],
         )  # fmt: skip
 

@@ -453,6 +453,9 @@ def _crossentropy(loss: Any) -> tuple[str, bool]:
     return (name if name in _OF_CLASSES else ""), logits
 
 
+_KERAS_VARIABLES = "keras/src/backend/common/variables.py"
+
+
 def keras_weighted(layer: Any) -> bool:
     """Whether a layer of Keras' holds weights that are trained, or other layers. Runs no property of it."""
     state = vars(layer)
@@ -467,6 +470,20 @@ def keras_trained(layer: Any, depth: int = 5) -> bool:
     if any(state.get(one) for one in ("_trainable_variables", "_trainable_weights")):
         return True
     return depth > 0 and any(keras_trained(one, depth - 1) for one in state.get("_layers") or ())
+
+
+def keras_building() -> bool:
+    """Whether Keras builds a layer, or asks it for its shape, on this thread: its weights may have no values."""
+    asked = getattr(sys.modules.get("keras.src.backend.common.stateless_scope"), "in_stateless_scope", None)
+    return asked is not None and bool(asked())
+
+
+def keras_initial(graph: Any) -> bool:
+    """Whether a graph that reads no weight has ops by which a weight of Keras' without a value made one."""
+    return not graph.variables and any(
+        one.name == "value" and one.filename.replace("\\", "/").endswith(_KERAS_VARIABLES)
+        for op in graph.get_operations() if op.type != "Placeholder" for one in op.traceback
+    )  # fmt: skip
 
 
 def keras_layers(model: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import re
 from typing import Any
 
@@ -19,6 +20,8 @@ RULE = "symbolic-value"
 _MAPS = ("map", "filter", "flat_map", "interleave")
 _BY = {"bucket_by_sequence_length": "element_length_func", "group_by_window": "key_func"}
 """Methods whose function gives one number of each element."""
+_LIKE = 0.8
+"""How like another a name is that is taken for a typo of it."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -50,10 +53,11 @@ def explain(situation: Situation) -> Explanation | None:
         own = bound and function is not None and len(function.args.args) > len(parameters(function))
         takes, gets = (int(found[2]) - own, int(found[3]) - own) if found else (0, 0)
         if takes == 1:
-            edit, advice = None, ""
+            edit, advice, sure = None, "", True
             if isinstance(given, ast.Lambda):
                 others = [f"other{index}" for index in range(2, gets + 1)]
                 unset = _unset(given, spot)
+                sure = not unset
                 listed = ", ".join([*parameters(given), *(unset if len(unset) == len(others) else others)])
                 taken = parameters(given)[:1]
                 if taken and _takes_parts(given, taken[0]):
@@ -78,7 +82,7 @@ def explain(situation: Situation) -> Explanation | None:
                 f"Dataset.{one.func.attr} calls {named} with {gets} arguments, one for each component of the "
                 f"dataset's tuples, but it takes 1."
             )
-            return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+            return Explanation(RULE, spot.file, spot.line, cause, edit, advice, "measured" if sure else "likely")
         spec = element_spec(situation, spot) if missing else None
         nested = _nested(spec)
         taken = parameters(given) if isinstance(given, ast.Lambda) else parameters(function) if function else []
@@ -118,9 +122,15 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _unset(function: ast.Lambda, spot: Spot) -> list[str]:
-    """What a lambda reads that stands for nothing: those parts of an element that it does not take."""
+    """What a lambda reads that is not there: those parts of an element that it does not take.
+
+    A name like one that is set is a typo, but for one of many: `label` beside `labels`.
+    """
     read = dict.fromkeys(one for one in names(function.body) if one not in parameters(function))
-    return [one for one in read if spot.value(one) is None and one not in vars(builtins)]
+    known = {*spot.variables, *spot.module}
+    unset = [one for one in read if one not in known and one not in vars(builtins)]
+    near = [one for one in unset if difflib.get_close_matches(one, known - {f"{one}s", f"{one}es"}, 1, _LIKE)]
+    return [] if near else unset
 
 
 def _nested(spec: Any) -> list[int]:

@@ -19,7 +19,13 @@ from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import read
 from pyfunc_debug.doctor.failures.reading.symbols import lookup, of_keras
 from pyfunc_debug.interception.graphs.retraces import entries
-from pyfunc_debug.interception.names.private import function_cache, keras_layers, keras_weighted, of_object
+from pyfunc_debug.interception.names.private import (
+    function_cache,
+    keras_initial,
+    keras_layers,
+    keras_weighted,
+    of_object,
+)
 
 RULE = "cut-gradient"
 _SAID = "No gradients provided for any variable"
@@ -56,6 +62,8 @@ def _explanation(situation: Situation, layer: Any, whole: bool) -> Explanation |
     code = getattr(getattr(call, "python_function", None), "__code__", None)
     if not graphs or not keras_weighted(layer) or code is None or any(one.graph.variables for one in graphs):
         return None
+    if not any(keras_initial(one.graph) for one in graphs):
+        return None  # it has no weight to read
     function = definition(code.co_filename, code.co_firstlineno)
     if not isinstance(function, ast.FunctionDef) or code.co_filename not in dict(situation.sources()):
         return None

@@ -79,17 +79,28 @@ def _without_session(spot: Spot, statement: ast.stmt) -> Explanation | None:
 
 
 def _closed(spot: Spot, statement: ast.stmt, name: str) -> Explanation:
+    tree, function = spot.source.tree, spot.function
+    set_at = max((line for line in _set_at(tree, name) if line < statement.lineno), default=0)
     blocks = [
-        one for one in ast.walk(spot.source.tree)
-        if isinstance(one, ast.With) and (one.end_lineno or one.lineno) < statement.lineno
-        and any(dotted(item.optional_vars) == name for item in one.items)
+        one for one in ast.walk(tree)
+        if isinstance(one, ast.With) and (one.end_lineno or one.lineno) < statement.lineno and one.lineno == set_at
+        and any(
+            dotted(item.optional_vars) == name and "as_default" not in ast.unparse(item.context_expr)
+            for item in one.items
+        ) and spot.source.function(one.lineno) is function
     ]  # fmt: skip
-    closes = [one for one in calls(spot.source.tree) if dotted(one.func) == f"{name}.close" and one.lineno < spot.line]
+    closes = [one for one in calls(tree) if dotted(one.func) == f"{name}.close" and set_at < one.lineno < spot.line]
     if blocks and not closes:
         cause = f"{name} is closed: the `with` of line {blocks[-1].lineno} closes it at the end of its block."
         return _told(spot, cause, {}, f"Move this line into the block, behind line {blocks[-1].end_lineno}.")
     where = f" (line {closes[-1].lineno} closes it)" if len(closes) == 1 and not blocks else ""
     return _told(spot, f"{name} is closed{where}: a closed session runs nothing.", {}, "Close it behind the last run.")
+
+
+def _set_at(tree: ast.AST, name: str) -> list[int]:
+    """The lines that set a name or an attribute."""
+    found = [one for one in ast.walk(tree) if isinstance(one, (ast.Name, ast.Attribute)) and dotted(one) == name]
+    return [one.lineno for one in found if isinstance(one.ctx, ast.Store)]
 
 
 def _of_other_graph(spot: Spot, wanted: ast.expr, session: Any, name: str) -> Explanation | None:

@@ -30,6 +30,7 @@ _METHOD = re.compile(
     r"|'method' object has no attribute|<bound method ([\w.]+) of|with type '<class 'method'>'|unsupported type "
     r"\(<class 'method'>\)|dtype: 'method'"
 )
+_ASKED = re.compile(r"'(?:function|method)' object has no attribute '(\w+)'")
 _PLAIN = ("as_list", "get_shape", "as_numpy_iterator", "cardinality", "get_weights", "numpy")
 """Methods of TensorFlow's and Keras' that take no argument and are like no name of others."""
 
@@ -43,7 +44,10 @@ def explain(situation: Situation) -> Explanation | None:
     if called is not None:
         return _value_called(spot, statement, called[1])
     found = _METHOD.search(situation.message)
-    return _not_called(spot, statement, (found[1] or "").rpartition(".")[2]) if found is not None else None
+    if found is None:
+        return None
+    asked = _ASKED.search(situation.message)
+    return _not_called(spot, statement, (found[1] or "").rpartition(".")[2], asked[1] if asked else "")
 
 
 def _value_called(spot: Spot, statement: ast.stmt, kind: str) -> Explanation | None:
@@ -71,16 +75,16 @@ def _value_called(spot: Spot, statement: ast.stmt, kind: str) -> Explanation | N
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Read {short(code, 40)}, not called.")
 
 
-def _not_called(spot: Spot, statement: ast.stmt, said: str) -> Explanation | None:
-    """`x.shape.as_list`: the method itself stands where what it gives is wanted."""
+def _not_called(spot: Spot, statement: ast.stmt, said: str, asked: str) -> Explanation | None:
+    """`x.shape.as_list`: the method itself stands where what it gives is wanted, or is `asked` for an attribute."""
     functions = {id(one.func) for one in calls(statement)}
     named = [
         one for one in ast.walk(statement)
         if isinstance(one, ast.Attribute) and id(one) not in functions
-        and said in ("", one.attr) and _takes_none(one, spot)
+        and said in ("", one.attr) and _is_asked(spot, one, asked) and _takes_none(one, spot)
     ]  # fmt: skip
     if not named:  # it has a name: `shape = x.shape.as_list`
-        named = _kept(spot, statement, functions, said)
+        named = _kept(spot, statement, functions, said, asked)
     if len(named) != 1:
         return None
     code = spot.source.text(named[0])
@@ -89,10 +93,17 @@ def _not_called(spot: Spot, statement: ast.stmt, said: str) -> Explanation | Non
     return None if edit is None else Explanation(RULE, spot.file, named[0].lineno, cause, edit)
 
 
-def _kept(spot: Spot, statement: ast.stmt, functions: set[int], said: str) -> list[ast.Attribute]:
+def _is_asked(spot: Spot, node: ast.expr, asked: str) -> bool:
+    """Whether this node is asked for the attribute that is missing, if one is."""
+    parent = spot.source.parent(node)
+    return not asked or (isinstance(parent, ast.Attribute) and parent.attr == asked)
+
+
+def _kept(spot: Spot, statement: ast.stmt, functions: set[int], said: str, asked: str) -> list[ast.Attribute]:
     """What is behind a name of the statement that stands for a method: the one place where it is set."""
     scope = spot.function or spot.source.tree
-    kept = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and id(one) not in functions}
+    plain = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and id(one) not in functions]
+    kept = {one.id for one in plain if _is_asked(spot, one, asked)}
     kept = {one for one in kept if isinstance(spot.value(one), MethodType)}
     made = [
         one for one in own_nodes(scope)

@@ -86,13 +86,17 @@ def _shape(function: Function, spot: Spot, batch: object) -> tuple[int | None, .
     sizes = shape_of(batch) or ()
     known = {parameters(function)[0]: Described(dtype_of(batch), (1, *sizes[1:]))}
     there = Spot(spot.file, function.lineno, known, spot.module, "")
-    return made_shape(lambda inputs: made_return(function, there, inputs, arrays=True))
+    made = made_shape(lambda inputs: made_return(function, there, inputs, arrays=True))
+    unclear = made is not None and made[:1] == (1,) and len(made) != len(sizes)  # a batch of one, or an image's axis
+    return None if unclear else made
 
 
-def _mapped(spot: Spot, body: str, batch: str, dtype: str, shape: tuple[int | None, ...]) -> str:
-    """`body`, for each image of a batch, which it gets as a batch of one."""
+def _mapped(spot: Spot, body: str, batch: str, dtype: str, shape: tuple[int | None, ...], rank: int) -> str:
+    """`body`, for each image of a batch, which it gets as a batch of one; it may give back one, too."""
     tf = alias(spot, "tensorflow")
-    one = f"{tf}.numpy_function(lambda x: {body}(x[None]), [one], {dtype})"
+    whole = len(shape) == rank and shape[0] == 1
+    shape = shape[1:] if whole else shape
+    one = f"{tf}.numpy_function(lambda x: {body}(x[None]){'[0]' if whole else ''}, [one], {dtype})"
     return f"{tf}.map_fn(lambda one: {tf}.ensure_shape({one}, {list(shape)}), {batch})"
 
 
@@ -109,7 +113,8 @@ def _in_lambda(spot: Spot, function: Function, batch: object) -> Explanation | N
         return None
     given = made[0][1]
     body = f"({source.text(given)})" if isinstance(given, ast.Lambda) else source.text(given)
-    new = f"lambda images: {_mapped(spot, body, 'images', f'{tf}.{dtype_of(batch)}', shape)}"
+    rank = len(shape_of(batch) or ())
+    new = f"lambda images: {_mapped(spot, body, 'images', f'{tf}.{dtype_of(batch)}', shape, rank)}"
     edit = edit_of(spot.file, source.replaced({given: new}))
     cause = (
         f"{name} is the batch, {described(batch)}: {name}[0] is its first image, and the others are lost; and here it "
@@ -136,7 +141,8 @@ def _in_body(spot: Spot, function: Function, node: ast.Call, batch: object) -> E
     if shape is None or source.text(tout).rpartition(".")[2] != dtype_of(batch):
         return None
     called = f"({source.text(given)})" if isinstance(given, ast.Lambda) else source.text(given)
-    edit = edit_of(spot.file, source.replaced({node: _mapped(spot, called, name, source.text(tout), shape)}))
+    new = _mapped(spot, called, name, source.text(tout), shape, len(shape_of(batch) or ()))
+    edit = edit_of(spot.file, source.replaced({node: new}))
     own = parameters(body)[0]
     cause = (
         f"{own} is the batch, {described(batch)}: {own}[0] is its first image, and the others are lost. map_fn gives "

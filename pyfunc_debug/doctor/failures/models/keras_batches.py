@@ -168,9 +168,14 @@ def _list_of_generator(maker: Maker, text: str, call: ast.Call) -> Explanation |
     """`yield [x, y]`: Keras refuses it."""
     if maker.verb != "yields" or "Received: [" not in text:
         return None
-    pieces = {one: _tupled(one, maker) for one in maker.values if not isinstance(one, ast.Tuple)}
-    cause = f"{maker.name} yields a list. Keras takes a tuple of a generator: (inputs, targets), or (inputs,)."
-    return _explained(maker, cause, pieces, "Yield a tuple: `yield x, y`.")
+    values = [one for one in maker.values if not isinstance(one, ast.Tuple)]
+    array = _ARRAY.search(text) is not None or (bool(values) and all(is_array(maker.made(one)) for one in values))
+    pieces = {one: f"({maker.source.text(one)},)" if array else _tupled(one, maker) for one in values}
+    what = "an array" if array else "a list"
+    cause = f"{maker.name} yields {what}. Keras takes a tuple of a generator: (inputs, targets), or (inputs,)."
+    alone = array and not (isinstance(call.func, ast.Attribute) and call.func.attr == "predict")
+    advice = "Yield a tuple: `yield x, y`" + ", or `yield (x,)` where the model needs no targets." * alone
+    return _explained(maker, cause, {} if alone else pieces, f"{advice.rstrip('.')}.")
 
 
 def _tupled(value: ast.expr, maker: Maker) -> str:
@@ -465,5 +470,7 @@ _CAUSES: tuple[tuple[re.Pattern[str], Callable[[Maker, str, ast.Call], Explanati
     (_RANK, _numbers),
     (_AXES, _examples),
 )
+_ARRAY = re.compile(r"Received: \[[-+\[\]\s\d.einfa]*[\d.naf]\s+[-+\[\d.ni][-+\[\]\s\d.einfa]*\Z")
+"""Numbers without a comma between them, as NumPy writes an array."""
 _AT_FIRST = (_list_of_generator, _lists_inside, _numbers)
 """What Keras says before it takes the first batch."""

@@ -20,6 +20,9 @@ _SAID = re.compile(
 )
 _LAYERS = ("Dense",)
 _SHOWN = 5
+_MASKED = 255
+_OF_PAIR = 2
+"""Units of a model that tells two classes apart, or fewer."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -68,6 +71,9 @@ def _apart(spot: Spot, call: ast.Call, labels: ast.expr | None, units: int) -> E
     cause = (
         f"the labels are {shown}, and the model's {units} classes 0 to {units - 1}: a label is the number of its class."
     )
+    if pair and units > _OF_PAIR and numbers[1] != _MASKED:  # the other classes may be in other rows
+        advice = f"Number the classes from 0, or give the last layer {int(numbers[1]) + 1} units."
+        return Explanation(RULE, spot.file, call.lineno, cause, None, advice, "likely")
     validation = next((one.value for one in call.keywords if one.arg == "validation_data"), None)
     others = [validation.elts[1]] if isinstance(validation, ast.Tuple) and len(validation.elts) > 1 else []
     if pair:

@@ -27,6 +27,7 @@ _LAMBDA = re.compile(
 )
 _GIVEN = {"activation": "x", "regularizer": "w", "initializer": "shape, dtype=None", "constraint": "w",
           "loss": "y_true, y_pred", "metrics": "y_true, y_pred"}  # fmt: skip
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
 _PASSED = {"initializer": "shape, dtype=dtype"}
 
 
@@ -97,6 +98,18 @@ def _kind(source: Source, node: ast.expr) -> str:
     return ""
 
 
+def _of_its_own(source: Source, node: ast.expr) -> list[str]:
+    """What it reads that a function or a loop around it sets: another value each time, and one registered name."""
+    around = [one for one in source.around(node) if isinstance(one, _SCOPES)]
+    own = {id(one) for one in ast.walk(node)}
+    changing: set[str] = set()
+    for one in around:
+        inside = [part for part in ast.walk(one) if id(part) not in own]
+        changing |= {part.id for part in inside if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+        changing |= {part.arg for part in inside if isinstance(part, ast.arg)}
+    return [name for name in dict.fromkeys(names(node)) if name in changing]
+
+
 def _target(source: Source, node: ast.expr) -> ast.Name | None:
     parent = source.parent(node)
     if isinstance(parent, ast.Assign) and parent.value is node and len(parent.targets) == 1:
@@ -115,7 +128,7 @@ def _of_partial(spot: Spot, file: str, source: Source, call: ast.Call) -> Explan
     )
     new = (_GIVEN.get(kind, ""), f"{function}({given})")
     edit = _named(spot, file, source, call, function.rpartition(".")[2], new) if kind else None
-    return _told(file, call, cause, edit)
+    return _told(file, source, call, cause, edit)
 
 
 def _of_lambda(spot: Spot, file: str, source: Source, node: ast.Lambda, kind: str, sure: bool) -> Explanation:
@@ -126,12 +139,16 @@ def _of_lambda(spot: Spot, file: str, source: Source, node: ast.Lambda, kind: st
         f"none back as {'an' if kind[0] in 'ai' else 'a'} {kind}. A function of yours that is registered is found by "
         "its name."
     )
-    told = _told(file, node, cause, _named(spot, file, source, node, kind, (ast.unparse(node.args), body)))
+    told = _told(file, source, node, cause, _named(spot, file, source, node, kind, (ast.unparse(node.args), body)))
     return told if sure else dataclasses.replace(told, confidence="likely")
 
 
-def _told(file: str, node: ast.expr, cause: str, edit: Edit | None) -> Explanation:
+def _told(file: str, source: Source, node: ast.expr, cause: str, edit: Edit | None) -> Explanation:
     advice = "" if edit else "Write it as a function with a name, under @keras.utils.register_keras_serializable()."
+    own = _of_its_own(source, node)
+    if own:
+        kept = short(" and ".join(own), 30)
+        advice = f"Keep {kept} in the get_config of a registered class: under one name there is one function."
     return Explanation(RULE, file, node.lineno, cause, edit, advice)
 
 
@@ -143,8 +160,7 @@ def _named(
     target = _target(source, node)
     if statement is None or hasattr(statement, "body"):
         return None
-    loops = [one for one in source.around(node) if isinstance(one, (ast.For, ast.While))]
-    if loops and any(name not in spot.module for name in names(node)):  # a round's own value
+    if _of_its_own(source, node):
         return None
     first, last = source.span(statement)
     blanks = indent_of(source.lines[first - 1])
