@@ -143,7 +143,11 @@ class _Paste:
         value = converted(self.own, self.loop.value, self.signature, self.np, self.tf, self._renamed)
         if given is None or not value or self._clash():
             return ""
-        at, element, index = self._fresh(f"{self.made.name}_at"), self._fresh("at_index"), self._index()
+        at, element, index = (
+            self.own.unused_name(f"{self.made.name}_at"),
+            self.own.unused_name("at_index"),
+            self._index(),
+        )
         rename = self._renamed
         lines = [*given, *(f"{name} = {rename(self.own.text(one))}" for name, one in self.plan.above)]
         lines += ["", f"def {at}({index}):  # makes one element: calls of it run side by side"]
@@ -227,12 +231,6 @@ class _Paste:
         inside = [*self.loop.body, self.loop.value, self.loop.iterated, self.loop.target]
         taken = {one.id for part in inside for one in pastes.walk(part, ast.Name)}
         return next(one for one in ("index", "position", "number", "index_") if one not in taken)
-
-    def _fresh(self, name: str) -> str:
-        every = pastes.walk(self.own.tree, ast.Name)
-        taken = {one.id for one in every} | {one.name for one in pastes.walk(self.own.tree, ast.FunctionDef)}
-        taken |= {one.arg for one in pastes.walk(self.own.tree, ast.arg)}
-        return next(one for one in (name, *(f"{name}_{number}" for number in range(2, 99))) if one not in taken)
 
 
 def _trimmed(lines: list[str]) -> list[str]:

@@ -90,7 +90,7 @@ def _moved(facts: Facts, file: str, own: Source, call: ast.Call, given: _Given, 
     if not value:
         return ""
     text = own.text(call).replace(own.text(given.value), value, 1)
-    name = _fresh(own, "dataset")
+    name = own.unused_name("dataset")
     lines: list[str] = []
     edits: list[Edit | None] = [pastes.replaced(facts, file, {call: name})]
     indent = indent_of(own.lines[loop.lineno - 1])
@@ -185,12 +185,6 @@ def _chain(value: ast.expr) -> bool:
     return isinstance(value, ast.Name)
 
 
-def _fresh(own: Source, name: str, but: tuple[str, ...] = ()) -> str:
-    taken = {one.id for one in pastes.walk(own.tree, ast.Name)} | {one.arg for one in pastes.walk(own.tree, ast.arg)}
-    taken |= set(but)
-    return next(one for one in (name, *(f"{name}_{number}" for number in range(2, 99))) if one not in taken)
-
-
 # -- built by a function that the loop calls --------------------------------------------------------------------------
 
 
@@ -218,7 +212,7 @@ def _asking(facts: Facts, file: str, own: Source, given: _Given, builder: ast.Fu
             continue
         if _kept(own, loop, statement):
             return ""
-        name = _fresh(own, "dataset", used)
+        name = own.unused_name("dataset", used)
         used += (name,)
         edits.append(pastes.replaced(facts, file, {one: name}))
         above.setdefault(loop.lineno, []).append(f"{name} = {text}")

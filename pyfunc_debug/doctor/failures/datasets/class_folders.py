@@ -12,10 +12,11 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
+from pyfunc_debug.doctor.failures.reading.flows import flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras_class, method_calls
+from pyfunc_debug.doctor.failures.reading.symbols import calls, method_calls
 
 RULE = "structure"
 _READERS = frozenset({"image_dataset_from_directory", "text_dataset_from_directory", "audio_dataset_from_directory"})
@@ -70,20 +71,12 @@ def flows(situation: Situation) -> Explanation | None:
     for spot in reversed(situation.spots):
         statement = spot.statement
         for name in dict.fromkeys(names(statement)) if statement is not None else ():
-            kind = type(spot.value(name))
-            if kind.__name__ != "DirectoryIterator" or not is_keras_class(kind):
+            flow = flow_of(ast.Name(name, ast.Load()), spot)
+            if flow is None or flow.method != "flow_from_directory" or flow.held.get("samples") != 0:
                 continue
-            held = vars(spot.value(name))
-            if held.get("samples") != 0:
-                continue
-            made = [
-                one.value for one in ast.walk(spot.source.tree)
-                if isinstance(one, ast.Assign) and name in map(dotted, one.targets) and isinstance(one.value, ast.Call)
-                and getattr(one.value.func, "attr", "") == "flow_from_directory"
-            ]  # fmt: skip
             predicts = statement is not None and bool(method_calls(statement, "predict"))
-            if len(made) == 1 and isinstance(made[0], ast.Call):
-                return _flow(spot, made[0], held, predicts)
+            if flow.call is not None:
+                return _flow(spot, flow.call, flow.held, predicts)
     return None
 
 

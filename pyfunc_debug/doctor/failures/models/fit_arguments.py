@@ -9,13 +9,13 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.flows import flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     is_dataset,
-    is_keras_class,
     lookup,
     method_calls,
     root_is,
@@ -88,18 +88,15 @@ def _beside(spot: Spot, call: ast.Call, given: ast.expr, kind: str, name: str) -
     if node is None:
         return None
     text, what = spot.source.text, "labels" if name == "y" else "weights"
-    value: Any = lookup(given, spot)
-    held = vars(value) if type(value).__name__ == "NumpyArrayIterator" and is_keras_class(type(value)) else {}
+    flow = flow_of(given, spot)
     own = short(text(given), 40)
     cause = f"{own} is a {kind}: its batches are (inputs, labels), and fit takes no {name} beside it."
-    if held and held.get("y" if name == "y" else name) is None:  # flow(x) without labels
-        made = [one for one in method_calls(spot.source.tree, "flow") if one.args]
+    if flow is not None and flow.method == "flow" and flow.held.get(name) is None:  # flow(x) without labels
         cause += f" {own} was made without {what}."
-        if len(made) != 1 or made[0].lineno == call.lineno:
+        if flow.call is None:
             return Explanation(RULE, spot.file, call.lineno, cause, None, f"Give {text(node)} to flow(...).")
-        first = spot.source.with_argument(made[0], f"{name}={text(node)}")
-        pieces = {made[0]: first, **_without(spot, call, {}, name, place)}
-        return _told(spot, made[0], cause, pieces)
+        first = spot.source.with_argument(flow.call, f"{name}={text(node)}")
+        return _told(spot, flow.call, cause, {flow.call: first, **_without(spot, call, {}, name, place)})
     return _told(spot, call, cause, _without(spot, call, {}, name, place))
 
 

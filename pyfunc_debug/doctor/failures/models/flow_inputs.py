@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.flows import Flow, flow_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, lines_of
 from pyfunc_debug.doctor.failures.reading.source import indent_of, names, short
-from pyfunc_debug.doctor.failures.reading.symbols import is_keras_class, lookup, of_keras, shape_of, sizes_of
+from pyfunc_debug.doctor.failures.reading.symbols import lookup, of_keras, shape_of, sizes_of
 
 RULE = "structure"
 _ONE = re.compile(r"expects (\d+) (?:named )?input\(s\).*?but it received 1 input tensors", re.DOTALL)
@@ -20,42 +20,6 @@ _LISTS = "`output_signature` must contain objects that are subclass of"
 _COUNTS = {"fit": "steps_per_epoch", "evaluate": "steps", "predict": "steps"}
 _MOST = 4
 """For more inputs than these nothing is pasted."""
-
-
-@dataclass(frozen=True)
-class _Flow:
-    """An image generator that a model is given.
-
-    Attributes:
-      spot: The user's frame.
-      node: How it is written.
-      held: What it keeps.
-    """
-
-    spot: Spot
-    node: ast.expr
-    held: Mapping[str, Any]
-
-    @property
-    def images(self) -> tuple[int | None, ...] | None:
-        """The shape of one image."""
-        size = self.held.get("image_shape")
-        if isinstance(size, tuple):
-            return size
-        shape = shape_of(self.held.get("x"))
-        return shape[1:] if shape else None
-
-    @property
-    def listed(self) -> bool:
-        """Whether its inputs come as a list: `flow([x1, x2], y)`."""
-        return bool(self.held.get("x_misc"))
-
-    @property
-    def parts(self) -> int:
-        """How many parts a batch has: inputs, labels, weights."""
-        labels = self.held.get("class_mode") if "image_shape" in self.held else self.held.get("y")
-        weights = [self.held.get(name) for name in ("sample_weight", "_sample_weight")]
-        return 1 if labels is None else 2 + any(one is not None for one in weights)
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -73,7 +37,7 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
-def _given(situation: Situation, spot: Spot, call: ast.Call) -> dict[str, _Flow]:
+def _given(situation: Situation, spot: Spot, call: ast.Call) -> dict[str, Flow]:
     """The image generators that a call has for `x` and `validation_data`; Keras' frame has those made in the call."""
     written = {one.arg: one.value for one in call.keywords if one.arg in ("x", "validation_data")}
     if call.args and not isinstance(call.args[0], ast.Starred):
@@ -84,15 +48,16 @@ def _given(situation: Situation, spot: Spot, call: ast.Call) -> dict[str, _Flow]
         if frame.f_code.co_name == "error_handler" and isinstance(given, tuple) and isinstance(words, dict):
             values = {**({"x": given[1]} if len(given) > 1 else {}), **words}
             break
-    found: dict[str, _Flow] = {}
+    found: dict[str, Flow] = {}
     for name, node in written.items():
         value = lookup(node, spot) if not isinstance(node, ast.Call) else values.get(str(name))
-        if is_keras_class(type(value)) and of_keras(type(value), "Iterator"):
-            found[str(name)] = _Flow(spot, node, vars(value))
+        flow = flow_of(node, spot, value) if value is not None else None
+        if flow is not None:
+            found[str(name)] = flow
     return found
 
 
-def _told(spot: Spot, call: ast.Call, inputs: list[Any], flows: dict[str, _Flow]) -> Explanation | None:
+def _told(spot: Spot, call: ast.Call, inputs: list[Any], flows: dict[str, Flow]) -> Explanation | None:
     flow, count = flows["x"], len(inputs)
     text = short(spot.source.text(flow.node), 40)
     called = [str(one.name) for one in inputs]
@@ -102,16 +67,14 @@ def _told(spot: Spot, call: ast.Call, inputs: list[Any], flows: dict[str, _Flow]
     if flow.listed:
         cause = f"{text} gives its inputs as a list, and tf.data takes a list for one tensor. Several are a tuple."
         return _pasted(spot, call, flows, cause, ["inputs"], "tuple(inputs)", "")
-    shape = flow.images
+    shape = flow.image_shape
     cause = f"{text} gives one array of images{f', {sizes_of([None, *shape])}' if shape else ''}, and the model has "
     cause += f"{named}. Keras takes a tuple of {count} arrays for them."
-    other = _beside(flow, set(names(call)), count)
-    twins = [spot.value(one) for one in other]
-    fit = all(_fits(one, _Flow(spot, flow.node, vars(twin))) for one, twin in zip(inputs, [None, *twins]) if twin)
-    if other and fit and _fits(inputs[0], flow):
+    other = _beside(spot, flow, set(names(call)), count)
+    if other and all(_fits(one, own) for one, own in zip(inputs, [flow, *other.values()])):
         cause += f" {', '.join(other)} goes through as many rows in the same order." if len(other) == 1 else ""
         parts = [f"x{place + 1}" for place in range(count)]
-        return _pasted(spot, call, {"x": flow}, cause, parts, f"({', '.join(parts)})", "", other)
+        return _pasted(spot, call, {"x": flow}, cause, parts, f"({', '.join(parts)})", "", [*other])
     advice = f"Give {method} a generator function that yields ((a, b), labels)."
     if not all(_fits(one, flow) for one in inputs) or count > _MOST:
         return Explanation(RULE, spot.file, call.lineno, cause, None, advice)
@@ -119,33 +82,36 @@ def _told(spot: Spot, call: ast.Call, inputs: list[Any], flows: dict[str, _Flow]
     return _pasted(spot, call, flows, cause, ["images"], f"({', '.join(['images'] * count)})", advice)
 
 
-def _fits(tensor: Any, flow: _Flow) -> bool:
+def _fits(tensor: Any, flow: Flow) -> bool:
     """Whether an input of the model takes the images of a generator."""
-    wanted, given = shape_of(tensor), flow.images
+    wanted, given = shape_of(tensor), flow.image_shape
     if wanted is None or given is None or len(wanted) != len(given) + 1:
         return False
     return all(None in pair or pair[0] == pair[1] for pair in zip(wanted[1:], given))
 
 
-def _beside(flow: _Flow, used: set[str], count: int) -> list[str]:
-    """The names of other image generators that give their rows in the same order as one, as many as are needed."""
+def _beside(spot: Spot, flow: Flow, used: set[str], count: int) -> dict[str, Flow]:
+    """Other image generators by name that give their rows in the same order as one, as many as are needed."""
     wanted = [flow.held.get(name) for name in ("n", "batch_size", "seed", "shuffle")]
     if wanted[2] is None and wanted[3]:
-        return []
-    spaces = {**flow.spot.module, **flow.spot.variables}
-    found = [
-        name for name, value in spaces.items()
-        if name not in used and is_keras_class(type(value)) and of_keras(type(value), "Iterator")
-        and [vars(value).get(one) for one in ("n", "batch_size", "seed", "shuffle")] == wanted
-        and _Flow(flow.spot, flow.node, vars(value)).parts == flow.parts
-    ]  # fmt: skip
-    return found if len(found) == count - 1 else []
+        return {}
+    spaces = {**spot.module, **spot.variables}
+    flows = {
+        name: other for name, value in spaces.items()
+        if name not in used and (other := flow_of(ast.Name(name, ast.Load()), spot, value)) is not None
+    }  # fmt: skip
+    found = {
+        name: other for name, other in flows.items()
+        if [other.held.get(one) for one in ("n", "batch_size", "seed", "shuffle")] == wanted
+        and other.parts == flow.parts
+    }  # fmt: skip
+    return found if len(found) == count - 1 else {}
 
 
 def _pasted(
     spot: Spot,
     call: ast.Call,
-    flows: Mapping[str, _Flow],
+    flows: Mapping[str, Flow],
     cause: str,
     taken: list[str],
     inputs: str,

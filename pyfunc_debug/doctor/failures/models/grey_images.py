@@ -6,13 +6,12 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
+from pyfunc_debug.doctor.failures.models.keras_calls import failed_single_inputs
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
-    is_keras_class,
     is_ndarray,
     lookup,
     shape_of,
@@ -30,11 +29,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if arrays of grey images are given to a model of colours."""
     if situation.body or not _SAID.search(situation.message):
         return None
-    for spot, call in failed_fits(situation):
-        model: Any = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
-        node = argument(call, 0, "x")
-        if node is None or not is_keras_class(type(model)) or len(getattr(model, "inputs", None) or ()) != 1:
-            continue
+    for spot, call, model, node in failed_single_inputs(situation):
         wanted = shape_of(model.inputs[0]) or ()
         text = _coloured(node, spot, wanted)
         if not text:

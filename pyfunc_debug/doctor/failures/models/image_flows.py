@@ -13,11 +13,18 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.image_flows import Flow, flow_of
+from pyfunc_debug.doctor.failures.reading.flows import Flow, flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import is_keras_class, keras_name, lookup, method_calls, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    is_keras_class,
+    keras_name,
+    lookup,
+    method_calls,
+    shape_of,
+    sizes_of,
+)
 
 RULE = "structure"
 _RANK = re.compile(
@@ -84,7 +91,7 @@ def _sized(spot: Spot, flow: Flow, model: Any) -> Explanation | None:
         return None
     name = spot.source.text(flow.node)
     size, channels = tuple(wanted[:2]), wanted[2]
-    shown = f"{'[' + ', '.join('?' if one is None else str(one) for one in wanted) + ']'}"
+    shown = sizes_of(wanted)
     cause = f"{name} gives images of {list(got)}, and the model takes {shown}."
     if flow.method == "flow" or flow.call is None or flow.held.get("data_format") == "channels_first":
         advice = f"Give it images of {shown}: tf.image.resize makes the size, and the model's Input says what it takes."

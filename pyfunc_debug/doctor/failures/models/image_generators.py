@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
+from pyfunc_debug.doctor.failures.reading.flows import METHODS, is_flow, is_image_generator
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_keras_class, lookup, of_keras
+from pyfunc_debug.doctor.failures.reading.symbols import lookup, method_calls
 
 RULE = "structure"
 _SAID = re.compile(r"^Unrecognized data type: x=<.*?\.ImageDataGenerator object at ")
-_FLOWS = ("flow_from_directory", "flow_from_dataframe", "flow")
 _FARTHEST = 25
 """Lines that one paste goes over."""
 
@@ -25,27 +24,19 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body or not _SAID.search(situation.message):
         return None
     for spot, call in failed_fits(situation):
-        for place, name in ((0, "x"), (-1, "validation_data")):
-            node = argument(call, place, name) if place == 0 else _keyword(call, name)
-            if node is not None and _is_generator(lookup(node, spot)):
-                return _told(spot, call, node, "x" if place == 0 else name)
+        for place, name in ((0, "x"), (99, "validation_data")):
+            node = argument(call, place, name)
+            if node is not None and is_image_generator(lookup(node, spot)):
+                return _told(spot, call, node, name)
     return None
-
-
-def _keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((one.value for one in call.keywords if one.arg == name), None)
-
-
-def _is_generator(value: Any) -> bool:
-    return type(value).__name__ == "ImageDataGenerator" and is_keras_class(type(value))
 
 
 def _told(spot: Spot, call: ast.Call, node: ast.expr, name: str) -> Explanation:
     source, text = spot.source, short(spot.source.text(node), 30)
     method = call.func.attr if isinstance(call.func, ast.Attribute) else "fit"
     flows = [
-        one for one in calls(source.tree)
-        if isinstance(one.func, ast.Attribute) and one.func.attr in _FLOWS and dotted(one.func.value) == dotted(node)
+        one for one in method_calls(source.tree, *METHODS.values())
+        if isinstance(one.func, ast.Attribute) and dotted(one.func.value) == dotted(node)
     ]  # fmt: skip
     cause = f"{text} is an ImageDataGenerator: it says how images are changed and has no images itself. "
     one = flows[0] if len(flows) == 1 else None
@@ -55,7 +46,7 @@ def _told(spot: Spot, call: ast.Call, node: ast.expr, name: str) -> Explanation:
         return Explanation(RULE, spot.file, call.lineno, cause, _kept(spot, call, node, around), _advice(method))
     if one is not None and isinstance(around, ast.Assign) and isinstance(around.targets[0], ast.Name):
         kept = around.targets[0].id
-        if of_keras(type(lookup(around.targets[0], spot)), "Iterator"):
+        if is_flow(lookup(around.targets[0], spot)):
             cause += f"{kept} gives them: what {text}.{_method(one)} made (line {one.lineno})."
             return Explanation(RULE, spot.file, call.lineno, cause, edit_of(spot.file, source.replaced({node: kept})))
     cause += f"What its flow, flow_from_directory or flow_from_dataframe gives has images: {method} takes that."
@@ -119,7 +110,7 @@ def _of_arrays(spot: Spot, call: ast.Call, node: ast.expr, name: str) -> str | N
         return None
     if argument(call, 1, "y") is not None:
         return None
-    size = _keyword(call, "batch_size")
+    size = argument(call, 99, "batch_size")
     return f"{source.text(node)}.flow({images}, {labels}{f', batch_size={source.text(size)}' if size else ''})"
 
 

@@ -7,13 +7,13 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.flows import is_image_generator
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     is_dataset,
-    is_keras_class,
     is_ndarray,
     lookup,
     method_calls,
@@ -49,7 +49,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _is_generator(call: ast.Call, spot: Spot) -> bool:
     owner = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
-    return type(owner).__name__ == "ImageDataGenerator" and is_keras_class(type(owner))
+    return is_image_generator(owner)
 
 
 def _ranked(spot: Spot, node: ast.expr, shape: list[int]) -> Explanation | None:

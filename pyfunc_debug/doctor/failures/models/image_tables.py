@@ -6,12 +6,11 @@ import ast
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
-from pyfunc_debug.doctor.failures.reading.image_flows import flow_of
+from pyfunc_debug.doctor.failures.reading.flows import flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import names
@@ -104,17 +103,17 @@ def _folder(spot: Spot, call: ast.Call) -> str:
 
 def _missing_end(column: Any, folder: str) -> str | None:
     """The end that all files have and their names in the table have not: ".jpg"."""
-    wanted = [str(one) for one in column.head(_LOOKED_AT).tolist()]
     if len(column) > _LOOKED_AT:
         return None
     ends: Counter[str] = Counter()
-    there: Mapping[str, set[str]] = {}
-    for one in wanted:
-        place, name = os.path.split(os.path.join(folder, one))
-        there = {**there, place: there[place] if place in there else _names(place)}
+    there: dict[str, set[str]] = {}
+    for one in column.tolist():
+        place, name = os.path.split(os.path.join(folder, str(one)))
+        if place not in there:
+            there[place] = _names(place)
         ends.update({end for end in (".jpg", ".jpeg", ".png", ".bmp", ".tif") if name + end in there[place]})
     best = ends.most_common(1)
-    return best[0][0] if best and best[0][1] == len(wanted) else None
+    return best[0][0] if best and best[0][1] == len(column) else None
 
 
 def _names(folder: str) -> set[str]:

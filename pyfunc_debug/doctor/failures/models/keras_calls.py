@@ -19,8 +19,10 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     calls,
     dtype_of,
     is_keras,
+    is_keras_class,
     is_symbolic,
     keras_name,
+    lookup,
     of_weights,
     root_is,
 )
@@ -229,6 +231,15 @@ def keras_given(situation: Situation) -> dict[str, Any]:
         if frame.f_code.co_name == "error_handler" and isinstance(given, tuple) and given and isinstance(words, dict):
             return {**dict(zip(("self", "x"), given)), **words}
     return {}
+
+
+def failed_single_inputs(situation: Situation) -> Iterator[tuple[Spot, ast.Call, Any, ast.expr]]:
+    """Those calls of `failed_fits` that give a model of one input its data: with the model and the data."""
+    for spot, call in failed_fits(situation):
+        model: Any = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+        node = argument(call, 0, "x")
+        if node is not None and is_keras_class(type(model)) and len(getattr(model, "inputs", None) or ()) == 1:
+            yield spot, call, model, node
 
 
 def compiled(spot: Spot, fit: ast.Call, name: str) -> ast.expr | None:

@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
+from pyfunc_debug.doctor.failures.models.keras_calls import failed_single_inputs
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.nodes import argument
@@ -27,13 +27,10 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if what failed is a call of a model that the file loads, on data of other sizes."""
     if situation.body or not _SAID.search(situation.message):
         return None
-    for spot, call in failed_fits(situation):
-        node, owner = argument(call, 0, "x"), getattr(call.func, "value", None)
-        if node is None or not isinstance(owner, ast.Name):
-            continue
-        model: Any = lookup(owner, spot)
-        load = _loaded(spot, owner.id)
-        if load is None or not is_keras_class(type(model)) or len(getattr(model, "inputs", None) or ()) != 1:
+    for spot, call, model, node in failed_single_inputs(situation):
+        owner = getattr(call.func, "value", None)
+        load = _loaded(spot, owner.id) if isinstance(owner, ast.Name) else None
+        if load is None:
             continue
         wanted, given = shape_of(model.inputs[0]), shape_of(lookup(node, spot))
         if wanted is None or given is None or _fits(given, wanted) or len(given) != len(wanted):

@@ -10,6 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled, failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading.flows import flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, short
@@ -17,9 +18,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     calls,
     is_dataset,
-    is_keras_class,
     lookup,
-    of_keras,
     shape_of,
 )
 
@@ -157,9 +156,10 @@ def _given(situation: Situation, columns: int, units: int) -> Explanation | None
                 return None
             cause = f"the labels of {text} have {columns} columns, and {layer}. Each column takes a unit of its own."
             return _units(spot, fit, cause, columns, units)
-        if not (is_keras_class(type(value)) and of_keras(type(value), "Iterator")):
+        flow = flow_of(data, spot)
+        if flow is None:
             continue
-        held = vars(value)
+        held = flow.held
         if held.get("class_mode") != "categorical" or not isinstance(held.get("class_indices"), dict):
             return None
         cause = f'{text} gives one-hot labels of {columns} columns (class_mode="categorical"), and {layer}.'

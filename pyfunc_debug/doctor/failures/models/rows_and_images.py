@@ -6,13 +6,13 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits, fits
+from pyfunc_debug.doctor.failures.models.keras_calls import failed_single_inputs, fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.reading.image_flows import Flow, flow_of
+from pyfunc_debug.doctor.failures.reading.flows import Flow, flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
-from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, is_keras_class, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup, shape_of, sizes_of
 
 RULE = "structure"
 _SAID = re.compile(
@@ -25,11 +25,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a model that takes rows is given images, or the other way round."""
     if situation.body or not _SAID.search(situation.message):
         return None
-    for spot, call in failed_fits(situation):
-        model: Any = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
-        node = argument(call, 0, "x")
-        if node is None or model is None or not is_keras_class(type(model)) or len(getattr(model, "inputs", ())) != 1:
-            continue
+    for spot, call, model, node in failed_single_inputs(situation):
         wanted, given = (shape_of(model.inputs[0]) or ())[1:], _given(node, spot)
         if {len(wanted), len(given)} != {1, 3} or None in wanted:
             continue
@@ -50,7 +46,7 @@ def _given(node: ast.expr, spot: Spot) -> tuple[int | None, ...]:
 
 
 def _said(shape: tuple[int | None, ...]) -> str:
-    shown = str(shape[0]) if len(shape) == 1 else f"[{', '.join('?' if one is None else str(one) for one in shape)}]"
+    shown = str(shape[0]) if len(shape) == 1 else sizes_of(shape)
     return _RANKS[len(shape)].format(shown.replace("None", "?"))
 
 

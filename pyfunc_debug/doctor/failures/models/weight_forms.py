@@ -11,7 +11,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.image_flows import flow_of
+from pyfunc_debug.doctor.failures.reading.flows import flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import indent_of, short
@@ -52,8 +52,9 @@ def _balanced(spot: Spot, statement: ast.stmt, call: ast.Call, node: ast.expr, w
         return Explanation(RULE, spot.file, node.lineno, cause, None, advice)
     cause += " Below, each class weighs as much as the others, as \"balanced\" means." if word == "balanced" else (
         " Below, each class weighs as much as the others.")  # fmt: skip
-    np, free = alias(spot, "numpy"), _free(spot)
-    classes, counts = free("classes"), free("counts")
+    np = alias(spot, "numpy")
+    known = (*spot.module, *spot.variables)
+    classes, counts = (spot.source.unused_name(one, known) for one in ("classes", "counts"))
     blanks = indent_of(spot.source.lines[statement.lineno - 1])
     made = f"{blanks}{classes}, {counts} = {np}.unique({text}, return_counts=True)"
     new = f"dict(zip({classes}, {counts}.sum() / (len({classes}) * {counts})))"
@@ -151,15 +152,3 @@ def _classes(labels: Any) -> list[int] | None:
         return None
     flat = labels.argmax(-1) if _is_hot(labels) else labels.ravel().round()
     return sorted({int(one) for one in flat})
-
-
-def _free(spot: Spot) -> Any:
-    """Makes of a name one that stands for nothing yet."""
-    used = {one.id for one in ast.walk(spot.source.tree) if isinstance(one, ast.Name)}
-
-    def free(name: str) -> str:
-        while name in used or spot.value(name) is not None:
-            name = f"{name}_"
-        return name
-
-    return free

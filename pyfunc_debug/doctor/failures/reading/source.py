@@ -8,6 +8,7 @@ import io
 import textwrap
 import tokenize
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from pyfunc_debug.doctor.bodies.decorated import Call as _Decorated
 from pyfunc_debug.doctor.bodies.decorated import List as _Inputs
@@ -158,12 +159,25 @@ class Source:
         sign = ast.unparse(ast.BinOp(ast.Name("k"), statement.op, ast.Name("k")))[1:-1].strip()
         return f"{left} {sign} {self.operand(statement.value)}"
 
-    def arguments(self, call: ast.Call) -> str:
-        """The arguments of a call, on one line."""
-        named = (
-            f"{one.arg}={self.text(one.value)}" if one.arg else f"**{self.text(one.value)}" for one in call.keywords
-        )
-        return ", ".join([*map(self.text, call.args), *named])
+    def arguments(self, call: ast.Call, changed: Mapping[str, str] = MappingProxyType({})) -> str:
+        """The arguments of a call, on one line.
+
+        Args:
+          call: The call.
+          changed: What stands in the place of some keywords: `{"period": 'save_freq="epoch"'}`; nothing for "".
+        """
+        named = [
+            changed.get(one.arg, f"{one.arg}={self.text(one.value)}") if one.arg else f"**{self.text(one.value)}"
+            for one in call.keywords
+        ]
+        return ", ".join([*map(self.text, call.args), *filter(None, named)])
+
+    def unused_name(self, name: str, but: tuple[str, ...] = ()) -> str:
+        """`name`, or `name_2`, `name_3` where the file, or `but`, has it already."""
+        taken = {one.id for one in ast.walk(self.tree) if isinstance(one, ast.Name)} | set(but)
+        taken |= {one.arg for one in ast.walk(self.tree) if isinstance(one, ast.arg)}
+        taken |= {one.name for one in ast.walk(self.tree) if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+        return next(one for one in (name, *(f"{name}_{number}" for number in range(2, 99))) if one not in taken)
 
     def with_argument(self, call: ast.Call, argument: str) -> str:
         """A call with one argument more."""

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import is_keras_class, lookup
 
-_KINDS = {
+METHODS = {
     "DirectoryIterator": "flow_from_directory", "DataFrameIterator": "flow_from_dataframe",
     "NumpyArrayIterator": "flow",
 }  # fmt: skip
@@ -42,18 +42,46 @@ class Flow:
         return shape if whole else None
 
     @property
+    def listed(self) -> bool:
+        """Whether its inputs come as a list: `flow([x1, x2], y)`."""
+        return bool(self.held.get("x_misc"))
+
+    @property
+    def parts(self) -> int:
+        """How many parts a batch has: inputs, labels, weights."""
+        labels = self.held.get("y" if self.method == "flow" else "class_mode")
+        weights = [self.held.get(name) for name in ("sample_weight", "_sample_weight")]
+        return 1 if labels is None else 2 + any(one is not None for one in weights)
+
+    @property
     def classes(self) -> int | None:
         """How many numbers a one-hot label of it has; None where its labels are others."""
         found = self.held.get("num_classes", len(self.held.get("class_indices") or ()))
         return found if self.held.get("class_mode") == "categorical" and type(found) is int and found else None
 
 
-def flow_of(node: ast.expr, spot: Spot) -> Flow | None:
-    """What an expression stands for, where that is such an iterator."""
-    value = lookup(node, spot)
-    method = _KINDS.get(type(value).__name__, "")
-    if not method or not is_keras_class(type(value)):
+def is_image_generator(value: object) -> bool:
+    """Whether it is an ImageDataGenerator, which says how images are changed and has none itself."""
+    return type(value).__name__ == "ImageDataGenerator" and is_keras_class(type(value))
+
+
+def is_flow(value: object) -> bool:
+    """Whether it is such an iterator."""
+    return type(value).__name__ in METHODS and is_keras_class(type(value))
+
+
+def flow_of(node: ast.expr, spot: Spot, value: object = None) -> Flow | None:
+    """What an expression stands for, where that is such an iterator.
+
+    Args:
+      node: The expression.
+      spot: The frame that it is in.
+      value: What it stands for, where that is known: a call has no value of its own.
+    """
+    value = lookup(node, spot) if value is None else value
+    if not is_flow(value):
         return None
+    method = METHODS[type(value).__name__]
     made = [one for one in _assigned(spot, dotted(node)) if getattr(one.func, "attr", "") == method]
     return Flow(node, made[0] if len(made) == 1 else None, vars(value), method)
 
