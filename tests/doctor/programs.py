@@ -59,8 +59,9 @@ def mapped(body, data, Tout=tf.float32, **options):
     return dataset.map(lambda x: tf.numpy_function(body, [x], Tout), **options)
 
 
-def mapped_eager(body, data, Tout=tf.float32):
-    return tf.data.Dataset.from_tensor_slices(data).map(lambda x: tf.py_function(body, [x], Tout))
+def mapped_eager(body, data, Tout=tf.float32, **options):
+    dataset = tf.data.Dataset.from_tensor_slices(data)
+    return dataset.map(lambda x: tf.py_function(body, [x], Tout), **options)
 
 
 # -- nan-born, inf-born -----------------------------------------------------------------------------------------------

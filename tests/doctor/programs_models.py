@@ -288,6 +288,12 @@ def a_choice_of_an_input_by_ops():
 # -- cut-gradient: a call that Keras traced to build its layer ---------------------------------------------------------
 
 
+def fitted(layer):
+    model = keras.Sequential([layer, keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(np.ones((8, 3), np.float32), np.ones(8), epochs=1, verbose=0)
+
+
 @triggers("cut-gradient", pastes=True, says="no weight of BuiltByItsCall is trained")
 def a_layer_whose_call_is_a_function():
     class BuiltByItsCall(keras.layers.Layer):
@@ -299,9 +305,7 @@ def a_layer_whose_call_is_a_function():
         def call(self, x):
             return self.inner(x)
 
-    model = keras.Sequential([BuiltByItsCall(), keras.layers.Dense(1)])
-    model.compile("adam", "mse")
-    model.fit(np.ones((8, 3), np.float32), np.ones(8), epochs=1, verbose=0)
+    fitted(BuiltByItsCall())
 
 
 @near("cut-gradient")
@@ -318,9 +322,7 @@ def a_layer_that_builds_what_is_in_it():
         def call(self, x):
             return self.inner(x)
 
-    model = keras.Sequential([Built(), keras.layers.Dense(1)])
-    model.compile("adam", "mse")
-    model.fit(np.ones((8, 3), np.float32), np.ones(8), epochs=1, verbose=0)
+    fitted(Built())
 
 
 @near("cut-gradient")
@@ -336,9 +338,7 @@ def a_layer_that_was_called_on_values_first():
 
     layer = Called()
     layer(tf.ones((2, 3)))
-    model = keras.Sequential([layer, keras.layers.Dense(1)])
-    model.compile("adam", "mse")
-    model.fit(np.ones((8, 3), np.float32), np.ones(8), epochs=1, verbose=0)
+    fitted(layer)
 
 
 @near("cut-gradient")
@@ -398,6 +398,4 @@ def a_layer_without_weights_whose_call_is_a_function():
         def call(self, x):
             return self.inner(x) * 2
 
-    model = keras.Sequential([Noise(), keras.layers.Dense(1)])
-    model.compile("adam", "mse")
-    model.fit(np.ones((8, 3), np.float32), np.ones(8), epochs=1, verbose=0)
+    fitted(Noise())

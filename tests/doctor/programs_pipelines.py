@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.doctor.programs import near, triggers
+from tests.doctor.programs import mapped_eager, near, triggers
 
 # -- epoch-end --------------------------------------------------------------------------------------------------------
 
@@ -640,17 +640,13 @@ def a_path_that_is_returned_beside_what_is_declared():
 HALF_A_SECOND = "UPDATE call SET end_ns = start_ns + 500000000"
 
 
-def eager(body, data, **options):
-    return tf.data.Dataset.from_tensor_slices(data).map(lambda x: tf.py_function(body, [x], tf.float32), **options)
-
-
 @triggers("slow-read", pastes=True, says="(`int(x)`)", clock=HALF_A_SECOND)
 def a_number_read_in_each_round():
     def double(x):
         text = " ".join(str(i * int(x)) for i in range(600))
         return np.float32(len(text))
 
-    list(eager(double, np.arange(6), num_parallel_calls=2))
+    list(mapped_eager(double, np.arange(6), num_parallel_calls=2))
 
 
 @triggers("slow-read", pastes=True, says="400 elements at the most", clock=HALF_A_SECOND)
@@ -661,7 +657,7 @@ def a_tensor_gone_through_by_its_index():
             out.append((float(signal[i - 1]) + float(signal[i]) + float(signal[i + 1])) / 3)  # noqa: PERF401
         return np.array(out, np.float32)
 
-    list(eager(smooth, np.ones((6, 400), np.float32)))
+    list(mapped_eager(smooth, np.ones((6, 400), np.float32)))
 
 
 @triggers("slow-read", pastes=True, says="reads the tensor words", clock=HALF_A_SECOND)
@@ -672,7 +668,7 @@ def texts_decoded_one_by_one():
             found.append(len(word.numpy().decode("utf-8")))  # noqa: PERF401
         return np.array(found, np.float32)
 
-    list(eager(lengths, np.array([["a", "bcd"] * 100] * 6)))
+    list(mapped_eager(lengths, np.array([["a", "bcd"] * 100] * 6)))
 
 
 @near("slow-read", clock=HALF_A_SECOND)
@@ -681,7 +677,7 @@ def a_number_read_before_the_loop():
         factor = int(x)
         return np.float32(len(" ".join(str(i * factor) for i in range(600))))
 
-    list(eager(double, np.arange(6)))
+    list(mapped_eager(double, np.arange(6)))
 
 
 @near("slow-read", clock=HALF_A_SECOND)
@@ -690,7 +686,7 @@ def a_loop_over_an_array():
         signal = signal.numpy()
         return np.array([float(signal[i]) for i in range(len(signal))], np.float32)
 
-    list(eager(smooth, np.ones((6, 400), np.float32)))
+    list(mapped_eager(smooth, np.ones((6, 400), np.float32)))
 
 
 @near("slow-read", clock=HALF_A_SECOND)
@@ -698,7 +694,7 @@ def a_loop_over_the_rows_of_a_small_batch():
     def each(rows):
         return np.array([np.sum(rows[i]) for i in range(4)], np.float32)
 
-    list(eager(each, np.ones((6, 4, 100), np.float32)))
+    list(mapped_eager(each, np.ones((6, 4, 100), np.float32)))
 
 
 @near("slow-read", clock=HALF_A_SECOND)
