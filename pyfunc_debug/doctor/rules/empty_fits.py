@@ -8,6 +8,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.reading.symbols import sizes_of
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding
 
@@ -24,7 +25,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         told.add((file, line, validates))
         text = _given(facts, noticed)
-        shape = f"[{', '.join(map(str, noticed['shape']))}]"
+        shape = sizes_of(noticed["shape"])
         what = f"the x of validation_data has no row, {shape}" if validates else f"{text} has no row, {shape}"
         epochs = f" in {noticed['epochs']} epochs" if noticed["epochs"] > 1 else ""
         then = "nothing is trained" if noticed["method"] == "fit" else "what it gives is of no row"

@@ -49,8 +49,8 @@ _MOST, _SOME = 0.5, 0.1
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a loop."""
     told: set[tuple[str, str]] = set()
-    for loop in bound(facts):
-        found = _finding(facts, loop, loop.wait_share or 0.0)
+    for loop, pace in _bound(facts):
+        found = _finding(facts, loop, loop.wait_share or 0.0, pace)
         if (found.message, found.fix) not in told:  # training and validation in one line
             told.add((found.message, found.fix))
             yield found
@@ -58,18 +58,21 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def bound(facts: Facts) -> Iterator[Loop]:
     """The loops that wait for their input."""
+    return (loop for loop, _ in _bound(facts))
+
+
+def _bound(facts: Facts) -> Iterator[tuple[Loop, sequential_maps.Pace | None]]:
+    """The same, with the map that sets their pace, where that is how it is known."""
     for loop in loops_of(facts.meta, facts.nodes.values(), facts.reader.rows, _may_be_bound(facts)):
         share = loop.wait_share or 0.0
         if loop.steps < _STEPS or loop.wait_ns < facts.least_ns(_WAIT_NS) or loop.site is None:
             continue
         rest_ns = (loop.step_ns - loop.wait_ns) / loop.steps
-        waits = share >= _SHARE and rest_ns >= _REST_NS
+        waits, pace = share >= _SHARE and rest_ns >= _REST_NS, _pace(facts, loop)
         if _beside(loop):
-            waits = (
-                share >= _BUSY or (share >= _NEARLY and _without_pause(facts, loop)) or _pace(facts, loop) is not None
-            )
+            waits = share >= _BUSY or (share >= _NEARLY and _without_pause(facts, loop)) or pace is not None
         if waits:
-            yield loop
+            yield loop, pace
 
 
 def _pace(facts: Facts, loop: Loop) -> sequential_maps.Pace | None:
@@ -120,10 +123,9 @@ def _may_be_bound(facts: Facts) -> bool:
     return bool(runs) and calls >= _SHARE * runs / 2  # waits before the bodies count too, and are not in this sum
 
 
-def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
+def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace | None) -> Finding:
     site = loop.site
     assert site is not None
-    pace = _pace(facts, loop)
     slow = _slowest(facts, loop) if pace is None else pace.node
     processes = None if slow is None else workers(facts, slow)
     if slow is not None and processes is not None:

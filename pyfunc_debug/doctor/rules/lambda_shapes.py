@@ -53,9 +53,4 @@ def _sizes(node: ast.expr) -> list[Any]:
 def _without(facts: Facts, file: str, call: ast.Call) -> str:
     """The call without its output_shape."""
     own = pastes.source(facts, file)
-    parts = [own.text(call.args[0])]
-    parts += [
-        f"{word.arg}={own.text(word.value)}" if word.arg else f"**{own.text(word.value)}"
-        for word in call.keywords if word.arg != "output_shape"
-    ]  # fmt: skip
-    return f"{own.text(call.func)}({', '.join(parts)})"
+    return f"{own.text(call.func)}({own.arguments(call, {'output_shape': ''})})"

@@ -182,6 +182,7 @@ def _tiny(facts: Facts) -> Iterator[Finding]:
     wall = facts.wall_ns
     if wall is None:
         return
+    waited_for: set[int] | None = None
     for group in facts.lines:
         calls = facts.calls_of(group)
         if calls.count < MANY_CALLS or calls.errors:
@@ -190,7 +191,9 @@ def _tiny(facts: Facts) -> Iterator[Finding]:
         mean, total = calls.total_ns / calls.count, crossing * calls.count
         if mean * 2 > crossing or total < SHARE * wall:
             continue
-        if any(one.id == each.id for loop in bound(facts) for one in tiny(facts, loop) for each in group):
+        if waited_for is None:
+            waited_for = {one.id for loop in bound(facts) for one in tiny(facts, loop)}
+        if any(each.id in waited_for for each in group):
             continue  # told with the loop that waits for it
         yield _small(facts, node, calls.count, mean, crossing, total, wall)
 

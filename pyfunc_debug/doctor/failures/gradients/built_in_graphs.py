@@ -23,7 +23,7 @@ from pyfunc_debug.interception.names.private import (
     function_cache,
     keras_initial,
     keras_layers,
-    keras_weighted,
+    keras_trained,
     of_object,
 )
 
@@ -60,7 +60,7 @@ def _explanation(situation: Situation, layer: Any, whole: bool) -> Explanation |
         return None
     graphs = [one for _, _, one in entries(function_cache(of_object(call, layer)))]
     code = getattr(getattr(call, "python_function", None), "__code__", None)
-    if not graphs or not keras_weighted(layer) or code is None or any(one.graph.variables for one in graphs):
+    if not graphs or not keras_trained(layer) or code is None or any(one.graph.variables for one in graphs):
         return None
     if not any(keras_initial(one.graph) for one in graphs):
         return None  # it has no weight to read

@@ -53,13 +53,9 @@ def _period(spot: Spot, call: ast.Call) -> Explanation:
 
 
 def _told(spot: Spot, call: ast.Call, old: str, new: str, value: str, cause: str) -> Explanation:
-    texts = [spot.source.text(one) for one in call.args]
-    there = any(word.arg == new for word in call.keywords)
-    for word in call.keywords:
-        text = spot.source.text(word.value)
-        if word.arg != old:
-            texts.append(f"{word.arg}={text}" if word.arg else f"**{text}")
-        elif new and not there:
-            texts.append(f"{new}={value or text}")
-    placed = spot.source.replaced({call: f"{spot.source.text(call.func)}({', '.join(texts)})"})
+    """The call with another argument in the place of one, or without it."""
+    given = {one.arg: one.value for one in call.keywords}
+    text = f"{new}={value or spot.source.text(given[old])}" if new and new not in given else ""
+    whole = f"{spot.source.text(call.func)}({spot.source.arguments(call, {old: text})})"
+    placed = spot.source.replaced({call: whole})
     return Explanation(RULE, spot.file, call.lineno, cause, edit_of(spot.file, placed))
