@@ -46,13 +46,14 @@ def explain(situation: Situation) -> Explanation | None:
             return apart
         if least < 0 or least > 1:
             return None
-        cause = f"the labels are {least} to {most}, and the model has {units} classes: 0 to {units - 1}."
+        which = "labels are" if ends is not None else "labels of this batch are"
+        cause = f"the {which} {least} to {most}, and the model has {units} classes: 0 to {units - 1}."
         binary = _of_two(spot, call) if units == 1 and (least, most) == (0, 1) else None
         if binary is not None:
             return binary
         if least == 1 and most == units:
             return _from_one(spot, call, cause, data, labels)
-        if ends is not None or most > units:
+        if most >= units:
             return _too_few(spot, call, cause, units, most)
     return None
 
