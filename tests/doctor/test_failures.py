@@ -361,14 +361,16 @@ def test_what_tensorflow_did_not_convert_is_told_in_a_terminal_and_in_a_notebook
     assert line in text
 
 
-def in_a_notebook(program):
-    """What a cell with this program prints, and the result of one that comes after it."""
+def in_a_notebook(program, *before):
+    """What a cell with this program prints, below others, and the result of one that comes after it."""
     InteractiveShell.clear_instance()
     shell = InteractiveShell.instance()
     shell.run_line_magic("load_ext", "pyfunc_debug")
     out = io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            for cell in before:
+                shell.run_cell(cell, store_history=True)
             shell.run_cell("%%pyfunc_trace --no-panel\n" + program.lstrip("\n"), store_history=True)
             result = shell.run_cell("1 / 0", store_history=True)
     finally:

@@ -341,12 +341,16 @@ from pyfunc_debug.doctor.failures.ops import (
 )
 from pyfunc_debug.doctor.failures.pastes import neighbours, whole_functions
 from pyfunc_debug.doctor.failures.pastes.added_imports import with_imports
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, from_facts
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied, from_facts
 from pyfunc_debug.doctor.failures.pastes.finite_slopes import finite
 from pyfunc_debug.doctor.failures.pastes.float_uses import as_floats
 from pyfunc_debug.doctor.failures.pastes.lambda_names import distinct
 from pyfunc_debug.doctor.failures.pastes.older_names import with_older_names
+from pyfunc_debug.doctor.failures.reading.by_place import by_place
+from pyfunc_debug.doctor.failures.reading.inline_values import inline_values
+from pyfunc_debug.doctor.failures.reading.joined import Rewrite, joined
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Situation, situation
+from pyfunc_debug.doctor.failures.reading.source import parsed, read
 
 __all__ = ["Edit", "Explanation", "explain", "from_facts"]
 
@@ -714,6 +718,9 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     reshape_counts.plainly,
 )
 
+FORMS: tuple[tuple[Rewrite, ...], ...] = ((), (by_place,), (inline_values,), (by_place, inline_values))
+"""In which a program is read, one after the other, where it tells nothing to paste as it is written."""
+
 OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)
 """Those whose paste is for the one line that needed a value."""
 
@@ -734,6 +741,16 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
     """
     found = situation(error, locate, rows)
     trouble: list[Exception] = []
+    explanation = _asked(found, trouble)
+    if explanation is None or explanation.edit is None:
+        explanation = _read_otherwise(found, explanation, trouble)
+    if explanation is None and trouble:
+        raise trouble[0]
+    return explanation
+
+
+def _asked(found: Situation, trouble: list[Exception]) -> Explanation | None:
+    """What the first cause says that knows one."""
     for cause in CAUSES:
         try:
             explanation = cause(found)
@@ -745,6 +762,36 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
                 explanation = whole_functions.instead(explanation, found)
             explanation = finite(as_floats(neighbours.kept(explanation), found), found)
             return distinct(with_imports(with_older_names(explanation), found))
-    if trouble:
-        raise trouble[0]
     return None
+
+
+def _read_otherwise(found: Situation, before: Explanation | None, trouble: list[Exception]) -> Explanation | None:
+    """The same asked of the user's files together, and of their calls in other forms.
+
+    It stands if it knows a cause where the program as it is written tells none, or has a paste for the same one.
+    """
+    whole = joined(found)
+    if whole is None:
+        return before
+    for rewrites in FORMS:
+        if not rewrites and not whole.several:
+            continue
+        explanation = None
+        try:
+            with whole.read(*rewrites) as otherwise:
+                explanation = _asked(otherwise, [])
+                explanation = explanation and whole.apart(explanation)
+        except Exception as failed:
+            trouble.append(failed)
+        if explanation is None or not _parses(explanation.edit):
+            continue
+        if before is None or (explanation.edit is not None and explanation.rule == before.rule):
+            return explanation
+    return before
+
+
+def _parses(edit: Edit | None) -> bool:
+    """Whether a file is Python with an edit made: a call that is read as a name may have been assigned to."""
+    if edit is None:
+        return True
+    return bool(parsed("\n".join(applied([edit], read(edit.file).lines))).tree.body)

@@ -178,19 +178,10 @@ _PARAMETERS = {
     "parse_single_example": ("serialized", "features"), "decode_raw": ("input_bytes", "out_type"),
     "one_hot": ("indices", "depth"), "matmul": ("a", "b"),
 }  # fmt: skip
-_OF_MODULES = (
-    "reshape",
-    "stack",
-    "concat",
-    "map_fn",
-    "gather",
-    "cast",
-    "matmul",
-    "one_hot",
-    "decode_raw",
-    "constant",
-    "cond",
-)
+_OF_MODULES = frozenset(
+    ("reshape", "stack", "concat", "gather", "cast", "matmul", "one_hot", "decode_raw", "constant", "cond", "function",
+     "Variable", "while_loop", "map_fn")
+)  # fmt: skip
 _OF_TENSORFLOW = ("tf.", "tensorflow.", "keras.", "layers.")
 
 
@@ -203,16 +194,10 @@ def keyworded(text: str) -> Files | None:
         called = ast.unparse(one.func)
         name = called.rpartition(".")[2]
         of_library = called.startswith(_OF_TENSORFLOW)
-        if (name in _OF_MODULES or name in ("function", "Variable", "while_loop")) and not of_library:
-            continue
-        if name == "map" and of_library or name in ("filter", "map") and "." not in called:
+        if (name in _OF_MODULES and not of_library) or called in ("filter", "map"):
             continue
         parameters = _PARAMETERS.get(name, ())
-        if (
-            name == "map_fn"
-            or len(one.args) > len(parameters)
-            or {k.arg for k in one.keywords} & set(parameters[: len(one.args)])
-        ):
+        if len(one.args) > len(parameters) or {k.arg for k in one.keywords} & set(parameters[: len(one.args)]):
             continue
         one.keywords = [ast.keyword(key, value) for key, value in zip(parameters, one.args)] + one.keywords
         one.args, changed = [], True

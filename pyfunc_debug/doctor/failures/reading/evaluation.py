@@ -35,7 +35,8 @@ _DOES_MORE = re.compile(
     r"frompyfunc|fromfunction|set\w*_?err\w*|set_\w+|ctypeslib|f2py|test|testing|experimental\.(?!numpy)\w+|dump\w*)(\.|$)"
 )
 _KERAS_OPS = re.compile(
-    r"(?:\w+\.)?keras\.(?:ops\.(?!cond|convert|random|while_loop|map$|scan)\w+|(?:losses|metrics|activations)\.[a-z_]+)"
+    r"(?:\w+\.)?keras\.(?:ops\.(?!cond|convert|random|while_loop|map$|scan)\w+|(?:losses|metrics|activations)\.[a-z_]+|"
+    r"utils\.(?:to_categorical|normalize|pad_sequences)|preprocessing\.sequence\.pad_sequences)"
 )
 SIZE, _MOST = 3, 300_000
 """For a size that is not known; and the elements of an input that is not made."""

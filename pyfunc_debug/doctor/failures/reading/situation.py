@@ -112,6 +112,7 @@ class Situation:
       spots: The user's frames, outermost first; frames of installed packages are left out.
       body: Whether a body raised it while it ran.
       rows: Asks the recording; gives nothing where there is none.
+      joined: The files whose text is part of that of the frames (`reading/joined.py`).
     """
 
     error: BaseException
@@ -121,6 +122,7 @@ class Situation:
     spots: tuple[Spot, ...]
     body: bool
     rows: Query
+    joined: frozenset[str] = frozenset()
 
     @property
     def last(self) -> Spot | None:
@@ -137,7 +139,8 @@ class Situation:
         files = [spot.file for spot in reversed(self.spots)]
         files += [file for (file,) in self.rows("SELECT file FROM source")]
         for file in dict.fromkeys(files):
-            yield file, read(file)
+            if file not in self.joined:
+                yield file, read(file)
 
     def outer(self, spot: Spot) -> Spot | None:
         """The user's frame around another."""

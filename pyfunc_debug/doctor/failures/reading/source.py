@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import functools
 import io
+import linecache
 import textwrap
 import tokenize
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 
 from pyfunc_debug.doctor.bodies.decorated import Call as _Decorated
@@ -17,6 +19,7 @@ from pyfunc_debug.doctor.bodies.decorated import desugar, undecorated, undone
 from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.file_lines import current_lines
+from pyfunc_debug.program.syntax import copied
 
 _FARTHEST = 30
 """A paste has no more lines than these, where a decorator and a call of its body change."""
@@ -35,6 +38,12 @@ class Source:
         except (SyntaxError, ValueError, RecursionError):
             self.tree, self.mapped = ast.Module([], []), []
         self._calls: dict[frozenset[str], list[ast.Call]] = {}
+
+    def renewed(self) -> Source:
+        """The same with a tree of its own, for which nothing has been looked up yet."""
+        made = Source([])
+        made.lines, made.tree = self.lines, copied(self.tree)
+        return made
 
     @functools.cached_property
     def decorated(self) -> list[_Decorated]:
@@ -310,9 +319,25 @@ def _parsed(text: str) -> Source:
     return Source(text.split("\n") if text else [])
 
 
+_PUT: dict[str, Source] = {}
+"""What is read in the place of files."""
+
+
 def read(file: str) -> Source:
     """The source of a file, or of a cell."""
-    return parsed("".join(current_lines(file)))
+    return _PUT[file] if file in _PUT else parsed("".join(current_lines(file)))
+
+
+@contextmanager
+def put(file: str, source: Source) -> Iterator[None]:
+    """Lets a source be read under the name of a file that is none."""
+    lines = [f"{line}\n" for line in source.lines]
+    _PUT[file] = source
+    linecache.cache[file] = (len(lines), None, lines, file)
+    try:
+        yield
+    finally:
+        del _PUT[file], linecache.cache[file]
 
 
 def dotted(node: ast.AST | None) -> str:
