@@ -273,6 +273,37 @@ def a_cache_behind_a_map_of_shuffled_batches():
         list(data)
 
 
+@triggers("cached-shuffle", says="all 3 passes over this dataset", pastes=True)
+def a_cache_between_a_shuffle_and_a_repeat():
+    work = tempfile.mkdtemp()
+
+    def input_fn(batch_size=3, epochs=3, shuffle_size=1000):
+        train_dataset = tf.data.Dataset.range(15)
+        train_dataset = (
+            train_dataset.shuffle(shuffle_size)
+            .batch(batch_size)
+            .cache(f"{work}/cache_train")
+            .repeat(epochs if epochs else 1)
+        )
+        return train_dataset
+
+    list(input_fn())
+
+
+@triggers("cached-shuffle", says="all passes of .repeat()", pastes=True)
+def a_cache_between_a_shuffle_and_an_endless_repeat():
+    x = np.arange(32, dtype=np.float32)[:, None]
+    data = tf.data.Dataset.from_tensor_slices((x, x)).shuffle(32).batch(8).cache().repeat()
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, epochs=3, steps_per_epoch=4, verbose=0)
+
+
+@near("cached-shuffle")
+def a_repeat_in_front_of_the_cache():
+    list(tf.data.Dataset.range(32).shuffle(32).repeat(3).cache())
+
+
 @near("cached-shuffle")
 def a_sample_that_a_cache_keeps():
     data = tf.data.Dataset.range(32).shuffle(32).take(8).cache()

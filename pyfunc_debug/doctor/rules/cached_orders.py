@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,8 +26,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line."""
     told: set[tuple[str, int]] = set()
     for loop in facts.meta.get("inputs") or []:
-        passes = loop["iterators"] // (1 if loop["taken"] else _KERAS)
-        if passes < 2 or not loop["site"] or not _keeps_an_order(loop):
+        again, times = _repeats(loop), max(1, loop["iterators"] // (1 if loop["taken"] else _KERAS))
+        passes = f"all {times * again:,} passes" if again > 0 else "all passes of .repeat()"
+        if times * again in (0, 1) or not loop["site"] or not _keeps_an_order(loop):
             continue
         file = str(loop["site"][0])
         own = pastes.source(facts, file)
@@ -38,12 +40,18 @@ def check(facts: Facts) -> Iterator[Finding]:
         told.add((file, cache.lineno))
         yield Finding(
             NAMES[0], "warning", None, (),
-            f".cache() keeps the order that .shuffle() gave in the first pass: all {passes:,} passes over this dataset "
+            f".cache() keeps the order that .shuffle() gave in the first pass: {passes} over this dataset "
             f"had the elements in one order. Behind the cache it shuffles each of them{_of_file(calls)}",
             pastes.written(reordered(own, file, calls, order)) if order is not None else
             "dataset.cache().shuffle(...).batch(...)  # what costs time before the cache, the shuffle behind it",
             file, line, evidence=(f"read at {facts.source_line(file, int(loop['site'][1]))}",), confidence="likely",
         )  # fmt: skip
+
+
+def _repeats(loop: dict[str, Any]) -> int:
+    """How often one iterator goes over what the cache holds; less than 0 for as often as it is asked."""
+    counts = [one.get("repeats", 1) for one in loop["stages"][: cache_at(loop["stages"])]]
+    return -1 if min(counts, default=1) < 0 else math.prod(counts)
 
 
 def _of_file(calls: list[ast.Call]) -> str:

@@ -232,7 +232,7 @@ class Inputs:
 
         `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE. `reshuffles` is there for a
         shuffle only: whether each pass has an order of its own. `below` is the count of a take or skip that is less
-        than 0, which means all. `cache` is the file of a cache that has one, and
+        than 0, which means all, and `repeats` that of a repeat. `cache` is the file of a cache that has one, and
         `cached_ns` when that was written (wall clock) if it was there before the loop's first iterator. `sides` is what
         a zip pairs: see `zipped.sides`.
         """
@@ -296,6 +296,7 @@ class Inputs:
             "batch": number(private.batch_size(dataset)),
             **({"reshuffles": bool(number(again))} if (again := private.reshuffles(dataset)) is not None else {}),
             **({"below": count} if (count := number(private.counted(dataset)) or 0) < 0 else {}),
+            **({"repeats": times} if (times := number(private.repeats(dataset))) else {}),
             **({"cache": os.path.abspath(os.fsdecode(cache))} if cache else {}),
             **({"sides": paired} if (paired := sides(dataset, _kind)) is not None else {}),
         }

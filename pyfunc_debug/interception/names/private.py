@@ -599,6 +599,11 @@ def counted(dataset: Any) -> Any:
     return getattr(dataset, "_count", None) if type(dataset).__name__ in ("_TakeDataset", "_SkipDataset") else None
 
 
+def repeats(dataset: Any) -> Any:
+    """How often a repeat gives its elements, perhaps as a tensor: -1 for without an end; None of others."""
+    return getattr(dataset, "_count", None) if type(dataset).__name__ in ("_RepeatDataset", "RepeatDataset") else None
+
+
 def slices(dataset: Any) -> list[Any]:
     """The eager tensors whose rows are the elements of a dataset; none of other transformations."""
     if type(dataset).__name__ not in ("_TensorSliceDataset", "TensorSliceDataset"):

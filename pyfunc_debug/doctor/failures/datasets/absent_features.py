@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
-from collections.abc import Iterator
-from contextlib import suppress
 
-from pyfunc_debug.doctor.failures.datasets.broken_images import file_names
+from pyfunc_debug.doctor.failures.datasets.first_records import kinds as kinds_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.reading import datasets, evaluation
-from pyfunc_debug.doctor.failures.reading.files import first_record
-from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
-from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import calls
 
 RULE = "structure"
 _SAID = re.compile(r"Feature: ([\w/. -]+) \(data type: (\w+)\) is required but could not be found")
@@ -32,7 +26,7 @@ def explain(situation: Situation) -> Explanation | None:
     if said is None or situation.body or situation.kind != "InvalidArgumentError":
         return None
     key, kept = said[1], _LISTS.get(said[2], "")
-    records = list(_records(situation))
+    records = list(kinds_of(situation))
     kinds = records[0] if records and all(one.keys() == records[0].keys() for one in records) else {}
     for file, source in situation.sources():
         parsing = [one for one in calls(source.tree) if dotted(one.func).rpartition(".")[2] in _PARSES]
@@ -99,24 +93,3 @@ def _unread(file: str, source: Source, key: str, line: int) -> Explanation:
         "tf.train.Example.FromString of one record shows its names."
     )
     return Explanation(RULE, file, line, cause, None, advice)
-
-
-def _records(situation: Situation) -> Iterator[dict[str, str]]:
-    """The features of the first record of each file of records that the program reads, and their lists."""
-    names = [*file_names(situation), *file_names(situation, datasets.gone_over(situation))]
-    for file, source in situation.sources():
-        spot = next((one for one in situation.spots if one.file == file), situation.last)
-        for call in calls(source.tree):
-            given = argument(call, 0, "filenames") if dotted(call.func).endswith("TFRecordDataset") else None
-            value = evaluation.computed(given, spot) if given is not None and spot is not None else None
-            value = lookup(given, spot) if value is None and given is not None and spot is not None else value
-            found = value if isinstance(value, list) else [value]
-            names += [str(one) for one in found if type(one).__name__ in ("str", "PosixPath", "WindowsPath")]
-    for name in dict.fromkeys(names):
-        data = first_record(name)
-        kinds = None
-        with suppress(Exception):  # no tf.train.Example
-            every = sys.modules["tensorflow"].train.Example.FromString(data).features.feature
-            kinds = {one: every[one].WhichOneof("kind") or "" for one in list(every)}
-        if data is not None and kinds:
-            yield kinds

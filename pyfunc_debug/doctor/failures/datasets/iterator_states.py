@@ -98,6 +98,6 @@ def _of_generator(spot: Spot, generators: list[Node]) -> Explanation:
     )
     advice = (
         "Save the number of steps in its place, and go on with ds.skip(steps) after a restart; or make the dataset of "
-        "indices, Dataset.range(n), and map a numpy_function over them: that can be saved."
+        "indices, Dataset.range(n), and map a tf.numpy_function(..., stateful=False) over them: that can be saved."
     )
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)

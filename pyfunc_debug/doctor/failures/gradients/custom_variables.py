@@ -31,7 +31,8 @@ def without(made: Made) -> Explanation | None:
     """The explanation for a grad that does not take `variables`."""
     edit, words = _taped(made)
     if edit is None:
-        edit, words = _with_none(made), "None, as below, gives them no gradient: put theirs in its place."
+        edit = _with_none(made)
+        words = "Put theirs in the second; None for those that are arguments too: theirs are in the first."
     cause = (
         f"{made.function.name} uses variables, so that TensorFlow asks {made.grad.name} for their gradients as well: "
         f"it takes `variables` and returns two groups. {words}"
@@ -133,7 +134,7 @@ def _with_none(made: Made) -> Edit | None:
     """The grad that gives the variables None, where a tape cannot derive their gradients."""
     grad, text = made.grad, made.source.text
     value = made.returned[0].value if len(made.returned) == 1 else None
-    if value is None or grad.body[-1] is not made.returned[0] or len(grad.body) > 1 or grad.args.kwonlyargs:
+    if value is None or grad.body[-1] is not made.returned[0] or grad.args.kwonlyargs:
         return None
     if grad.body[0].lineno == grad.lineno:
         return None
@@ -142,6 +143,7 @@ def _with_none(made: Made) -> Edit | None:
     takes = ", ".join([*map(text, grad.args.args), "variables=None"])
     new = (
         f"{indent_of(lines[grad.lineno - 1])}def {grad.name}({takes}):",
+        *lines[grad.body[0].lineno - 1 : made.returned[0].lineno - 1],
         f"{indent_of(lines[made.returned[0].lineno - 1])}return {parts}, [None] * len(variables)",
     )
     return Edit(made.file, grad.lineno, grad.end_lineno or grad.lineno, new)
