@@ -236,7 +236,9 @@ class _Ending:
 
                 text = ledger_text(ledger, width, color, explained=bool(found or unknown), short=True)
             if unknown:
-                text = f"{text}\n\npyfunc-debug knows no cause for this {unknown}.".lstrip("\n")
+                warned = any(one.severity == "warning" for one in findings)
+                known = "no sure cause for this {}; what it found may be it:" if warned else "no cause for this {}."
+                text = f"{text}\n\npyfunc-debug knows {known.format(unknown)}".lstrip("\n")
             if text:
                 print(f"\n{text}", file=sys.stderr)
             _print_findings(findings, width, os.path.relpath(self.recording.path))
