@@ -237,6 +237,7 @@ class Notice(str, Enum):
     SORTED_SPLIT = "sorted-split"
     PREDICTED_COLUMN = "predicted-column"
     COMPILED_LOSS = "compiled-loss"
+    TARGET_RANGE = "target-range"
     LABEL_WEIGHTS = "label-weights"
     MISSED_WEIGHTS = "missed-weights"
     LAMBDA_SHAPE = "lambda-shape"

@@ -17,6 +17,12 @@ _LOOKS = 3
 """How often one line is looked at."""
 _LIBRARIES = ("numpy", "tensorflow", "pandas", "scipy")
 """Packages whose objects are asked for their shape: a property of the user's would run."""
+_REACHED = {
+    "sigmoid": (0.0, 1.0), "softmax": (0.0, 1.0), "hard_sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0),
+    "relu": (0.0, float("inf")), "softplus": (0.0, float("inf")), "relu6": (0.0, 6.0),
+}  # fmt: skip
+"""The least and the most that an activation gives."""
+_NEAR = 1e-3
 _MOST = 100
 """So much of classes is noted."""
 
@@ -43,6 +49,8 @@ class Arrays:
             user = self._user()
             if user is not None and len(args) > 1 and args[1] == {}:  # no step has run
                 self._empty(user, sys._getframe(2))
+            if user is not None:
+                self._beyond(user, sys._getframe(2), args[0])
             facts = private.keras_output(args[0]) if user is not None else None
             if facts is not None:
                 file = user.f_code.co_filename
@@ -130,6 +138,34 @@ class Arrays:
             shape=[int(one) for one in shape], validates=validates,
             epochs=max(0, int(keras.f_locals.get("epochs") or 1) - int(keras.f_locals.get("initial_epoch") or 0)),
             sources=[user.f_code.co_filename],
+        )  # fmt: skip
+
+    def _beyond(self, user: Any, keras: Any, model: Any) -> None:
+        """Notices targets that the last layer's activation never gives, and rows of several ones for a softmax."""
+        if keras.f_code.co_name != "fit":
+            return
+        reach = private.keras_reach(model)
+        ends = _REACHED.get(reach[1]) if reach is not None else None
+        if reach is None or ends is None or "sparse" in reach[2]:
+            return
+        x, y = keras.f_locals.get("x"), keras.f_locals.get("y")
+        found: Any = y if y is not None else private.sliced_labels(x) if hasattr(x, "element_spec") else None
+        found = found.numpy() if private.is_eager(found) else found
+        if type(found).__module__ != "numpy" or getattr(found, "dtype", None) is None or found.dtype.kind not in "biuf":
+            return
+        if not 0 < found.size <= _LARGEST:
+            return
+        least, most = float(found.min()), float(found.max())
+        shared = reach[1] == "softmax" and reach[2] == "binary_crossentropy" and found.ndim > 1
+        several = int((found.sum(axis=-1) > 1).sum()) if shared and least >= 0 else 0
+        if not several and ends[0] - _NEAR <= least and most <= ends[1] + _NEAR:
+            return
+        if least != least or most != most:  # NaN
+            return
+        self._observer.notice(
+            Notice.TARGET_RANGE, None, None, file=user.f_code.co_filename, line=user.f_lineno, layer=reach[0],
+            activation=reach[1], loss=reach[2], ends=[least, most], several=several, rows=int(found.shape[0]),
+            itself=y is not None and y is x, sources=[user.f_code.co_filename],
         )  # fmt: skip
 
     def _column(self, found: Any, _: tuple[Any, ...]) -> None:

@@ -80,6 +80,73 @@ def a_subclassed_model_of_unknown_outputs():
     model.fit(x, (y, y), verbose=0)
 
 
+# -- last-layer, and what it is compared with -------------------------------------------------------------------------
+
+
+def trained(layer, loss, y, x=None):
+    x = np.ones((8, 3), "float32") if x is None else x
+    model = keras.Sequential([keras.layers.Input(x.shape[1:]), layer])
+    model.compile("sgd", loss)
+    model.fit(x, y, verbose=0)
+
+
+@triggers("last-layer", says="gives no number below 0: it never reaches them", pastes=True)
+def targets_below_zero_for_a_relu():
+    x, y = np.ones((8, 3), "float32"), -np.ones((8, 1), "float32")
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1, activation="relu")])
+    model.compile("sgd", "mse")
+    model.fit(x, y, verbose=0)
+
+
+@triggers("last-layer", says="fit(images / 255.0, images / 255.0", pastes=True)
+def pixels_for_a_sigmoid():
+    images = np.linspace(0, 255, 80, dtype="float32").reshape(8, 10)
+    model = keras.Sequential([keras.layers.Input((10,)), keras.layers.Dense(10, activation="sigmoid")])
+    model.compile("sgd", loss="mse")
+    model.fit(images, images, verbose=0)
+
+
+@triggers("last-layer", says="each class needs a sigmoid of its own", pastes=True)
+def several_classes_a_row_for_a_softmax():
+    x, y = np.ones((8, 3), "float32"), np.array([[1, 1, 0], [0, 1, 1]] * 4)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(3, activation="softmax")])
+    model.compile("sgd", "binary_crossentropy")
+    model.fit(x, y, verbose=0)
+
+
+@triggers("last-layer", says="the targets are 0 to 7", pastes=True)
+def targets_of_a_dataset_for_a_sigmoid():
+    x, y = np.ones((8, 3), "float32"), np.arange(8, dtype="float32")
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("sgd", keras.losses.MeanSquaredError())
+    model.fit(tf.data.Dataset.from_tensor_slices((x, y)).shuffle(8).batch(4), verbose=0)
+
+
+@near("last-layer")
+def targets_that_a_tanh_reaches():
+    trained(keras.layers.Dense(1, activation="tanh"), "mse", np.linspace(-1, 1, 8))
+
+
+@near("last-layer")
+def labels_that_are_smoothed():
+    trained(keras.layers.Dense(2, activation="softmax"), "categorical_crossentropy", np.full((8, 2), 0.5))
+
+
+@near("last-layer")
+def large_targets_for_a_relu():
+    trained(keras.layers.Dense(1, activation="relu"), "mae", np.arange(8.0))
+
+
+@near("last-layer")
+def numbers_of_classes_for_a_softmax():
+    trained(keras.layers.Dense(4, activation="softmax"), "sparse_categorical_crossentropy", np.arange(8) % 4)
+
+
+@near("last-layer")
+def a_loss_of_the_programs_own_behind_a_sigmoid():
+    trained(keras.layers.Dense(1, activation="sigmoid"), lambda y, p: (y - 10 * p) ** 2, np.arange(8.0))
+
+
 # -- regression-accuracy ----------------------------------------------------------------------------------------------
 
 
@@ -89,6 +156,15 @@ def accuracy_of_a_regression():
     model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse", metrics=["accuracy"])
     model.fit(x, y, verbose=0)
+
+
+@triggers("regression-accuracy", says='history.history["val_mae"]', pastes=True)
+def accuracy_of_a_regression_that_is_read():
+    x, y = np.ones((8, 3), "float32"), np.linspace(0, 9, 8, dtype="float32")[:, None]
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=["accuracy"])
+    history = model.fit(x, y, validation_split=0.5, verbose=0)
+    assert len(history.history["val_accuracy"]) == 1
 
 
 @triggers("regression-accuracy", says='Dense(1, activation="linear") with mae', pastes=True)

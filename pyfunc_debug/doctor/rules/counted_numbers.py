@@ -36,9 +36,20 @@ def check(facts: Facts) -> Iterator[Finding]:
             NAMES[0], "note", None, (),
             f"accuracy counts predictions that hit a class. {pastes.text_of(facts, compiled.file, layer)} with {text} "
             "predicts numbers, which are hardly ever equal to the labels: it says nothing of these",
-            pastes.written(pastes.replaced(facts, compiled.file, {counted[0]: new})),
+            _renamed(facts, compiled.file, counted[0], new.strip('"')),
             compiled.file, counted[0].lineno, confidence="likely",
         )  # fmt: skip
+
+
+def _renamed(facts: Facts, file: str, counted: ast.Constant, new: str) -> str:
+    """The metric by another name, and where the program asks for it: `history["val_accuracy"]`."""
+    old, tree = str(counted.value), facts.tree(file)
+    scope = next(iter(pastes.around(tree, counted.lineno, ast.FunctionDef)[::-1]), tree)
+    keys = [one.slice for one in pastes.walk(scope, ast.Subscript)]
+    keys += [one.value for one in pastes.walk(scope, ast.keyword) if one.arg == "monitor"]
+    asked = [one for one in keys if isinstance(one, ast.Constant) and one.value in (old, f"val_{old}")]
+    pieces: dict[ast.expr, str] = {one: f'"{str(one.value).replace(old, new)}"' for one in (counted, *asked)}
+    return pastes.all_replaced(facts, file, pieces)
 
 
 def _gives_numbers(layer: ast.Call) -> bool:

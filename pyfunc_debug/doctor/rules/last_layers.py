@@ -1,8 +1,9 @@
-"""A last layer whose numbers the loss takes for probabilities, or that gives 1 for every input."""
+"""A last layer whose numbers the loss takes for something else, or that cannot give what it is compared with."""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from pyfunc_debug.records import Finding
 NAMES = ("last-layer",)
 _OF_CLASSES = ("categorical_crossentropy", "sparse_categorical_crossentropy")
 _OF_TWO = ("binary_crossentropy",)
+_PIXEL = 255
 _UNBOUNDED = (None, "linear", "relu")
 
 
@@ -32,6 +34,53 @@ def check(facts: Facts) -> Iterator[Finding]:
         if seen is not None:
             told.add(noticed["file"])
             yield seen
+    for _, _, noticed in facts.notices.get(Notice.TARGET_RANGE, []):
+        beyond = _of_targets(facts, noticed) if noticed["file"] not in told else None
+        if beyond is not None:
+            told.add(noticed["file"])
+            yield beyond
+
+
+def _of_targets(facts: Facts, noticed: Mapping[str, Any]) -> Finding | None:
+    """Targets that the last layer cannot give, as `fit` was given them."""
+    file, activation, (least, most) = noticed["file"], noticed["activation"], noticed["ends"]
+    models = [one for one in compiled_models(facts) if one.file == file]
+    layer = last_layer(models[0]) if len(models) == 1 else None
+    given = pastes.argument(layer, 1, "activation") if layer is not None else None
+    known = isinstance(given, ast.Constant) and given.value == activation
+    line = layer.lineno if layer is not None and known else noticed["line"]
+    if noticed["several"]:
+        message = (
+            f"softmax shares 1 among the classes of a row, and {noticed['several']:,} of {noticed['rows']:,} rows of "
+            "labels have several ones: each class needs a sigmoid of its own"
+        )
+        return _changed(facts, file, line, layer if known else None, given, "sigmoid", message)
+    shown = f"{least:g} to {most:g}"
+    gives = {"tanh": "-1 to 1", "relu": "no number below 0", "softplus": "no number below 0", "relu6": "0 to 6"}
+    message = (
+        f"the targets are {shown}, and the last layer ({noticed['layer']}, {activation}) gives "
+        f"{gives.get(activation, '0 to 1')}: it never reaches them"
+    )
+    if noticed["itself"] and least >= 0 and _PIXEL / 2 < most <= _PIXEL and activation == "sigmoid":
+        own = pastes.source(facts, file)
+        fits = [one for one in pastes.walk(facts.tree(file), ast.Call) if pastes.last_name(one.func) == "fit"
+                and one.lineno <= noticed["line"] <= (one.end_lineno or one.lineno)]  # fmt: skip
+        both = [*fits[0].args[:2], *(one.value for one in fits[0].keywords if one.arg in ("x", "y"))] if fits else []
+        fix = pastes.all_replaced(facts, file, {one: f"{own.operand(one)} / 255.0" for one in both}) if both else ""
+        fix = fix or "scale them: x / 255.0, wherever the model is given x"
+        return Finding(NAMES[0], "warning", None, (), message, fix, file, noticed["line"])
+    return _changed(facts, file, line, layer if known else None, given, "linear", message)
+
+
+def _changed(
+    facts: Facts, file: str, line: int, layer: ast.Call | None, given: ast.expr | None, activation: str, message: str
+) -> Finding:
+    """A finding with another activation of the last layer to paste, where that is known."""
+    if layer is not None:
+        return dataclasses.replace(_activated(facts, file, layer, given, activation, message), confidence="measured")
+    return Finding(
+        NAMES[0], "warning", None, (), message, f'activation="{activation}" in the last layer', file, line
+    )  # fmt: skip
 
 
 def _of_objects(facts: Facts, noticed: Mapping[str, Any]) -> Finding | None:

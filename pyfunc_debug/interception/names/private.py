@@ -421,6 +421,25 @@ def keras_output(model: Any) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def keras_reach(model: Any) -> tuple[str, str, str] | None:
+    """The class of the last layer of a model with one output, its activation, and the name of the loss.
+
+    Returns:
+      None where one of them is not known, or the loss is none of Keras'. Runs no function of the user's.
+    """
+    outputs, loss = keras_outputs(model), getattr(model, "loss", None)
+    tensors = [outputs] if hasattr(outputs, "_keras_history") else outputs
+    if not isinstance(tensors, list) or len(tensors) != 1:
+        return None
+    layer, activation = _last_activation(tensors[0])
+    name = loss if isinstance(loss, str) else ""
+    if not name and getattr(loss, "__module__", type(loss).__module__).startswith("keras."):
+        name = getattr(loss, "__name__", type(loss).__name__)
+    if layer is None or activation is None or not name:
+        return None
+    return type(layer).__name__, activation, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
 def _last_activation(tensor: Any) -> tuple[Any, str | None]:
     """The layer that gives an output, and the name of its activation; a linear one hands on that before it."""
     for _ in range(3):
