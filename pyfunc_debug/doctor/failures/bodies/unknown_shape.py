@@ -165,7 +165,7 @@ def _made_of(tensor: Any, kinds: tuple[str, ...]) -> Iterator[Any]:
 
 def _of_layer(situation: Situation) -> Node | None:
     """The only node of the layer whose `call` Keras says that it tried, or of all layers: it cuts the frames."""
-    match = _CALLING.search(str(situation.error))
+    match = _CALLING.search(situation.text)
     found: list[Node] = []
     every = [node for node in user_nodes(situation, scratch=True) if node.call() is not None] if match else []
     if len({node.site for node in every}) == 1:
@@ -256,7 +256,7 @@ def _keras_inputs(situation: Situation) -> list[tuple[str, Shape]]:
     """Dtypes and shapes of the Keras tensors that the failure names, as batches of any size."""
     return [
         (dtype, tuple(None if one == "None" or not at else int(one) for at, one in enumerate(_SIZE.findall(sizes))))
-        for sizes, dtype in _GIVEN.findall(str(situation.error))
+        for sizes, dtype in _GIVEN.findall(situation.text)
     ]
 
 

@@ -19,7 +19,7 @@ _POLICY = "tf.data.experimental.ExternalStatePolicy.IGNORE"
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an iterator was saved with a checkpoint."""
-    text = str(situation.error)
+    text = situation.text
     if situation.body or situation.last is None or "SerializeIterator" not in text:
         return None
     found = _STATEFUL.search(text)

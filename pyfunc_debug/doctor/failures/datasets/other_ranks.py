@@ -21,7 +21,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if spot is None or situation.body or not type(situation.error).__module__.startswith("tensorflow."):
         return None
-    if not _SHAPES.search(str(situation.error)):
+    if not _SHAPES.search(situation.text):
         return None
     for node in user_generators(situation):
         found = _other(node, situation)

@@ -17,7 +17,7 @@ _SHAPES = re.compile(r"yielded an element of shape \(([^)]*)\) where an element 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a generator's element has fewer axes than those before, and its code squeezes all."""
-    found = _SHAPES.search(situation.message) or _SHAPES.search(str(situation.error))
+    found = _SHAPES.search(situation.message) or _SHAPES.search(situation.text)
     got, wanted = (re.findall(r"\w+", part) for part in found.groups()) if found is not None else ([], [])
     if found is None or len(got) >= len(wanted):
         return None

@@ -16,7 +16,7 @@ RULE = "exhausted"
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a generator that gives data raised StopIteration."""
     spot = situation.last
-    if spot is None or situation.kind != "StopIteration" or STOPPED not in str(situation.error):
+    if spot is None or situation.kind != "StopIteration" or STOPPED not in situation.text:
         return None
     statement, function = spot.statement, spot.function
     if statement is None or hasattr(statement, "body") or not isinstance(function, ast.FunctionDef):

@@ -64,8 +64,9 @@ def _explanation(situation: Situation, layer: Any, whole: bool) -> Explanation |
         return None
     if not any(keras_initial(one.graph) for one in graphs):
         return None  # it has no weight to read
-    function = definition(code.co_filename, code.co_firstlineno)
-    if not isinstance(function, ast.FunctionDef) or code.co_filename not in dict(situation.sources()):
+    file, first = situation.place(code.co_filename, code.co_firstlineno)
+    function = definition(file, first)
+    if not isinstance(function, ast.FunctionDef) or file not in dict(situation.sources()):
         return None
     name, line = type(layer).__name__, function.decorator_list[0].lineno if function.decorator_list else function.lineno
     cause = (
@@ -73,6 +74,6 @@ def _explanation(situation: Situation, layer: Any, whole: bool) -> Explanation |
         "it makes new initial values, and reads no weight. None has a gradient. Without tf.function here fit puts call "
         "into a graph of its own."
     )
-    edit = without_decorator(code.co_filename, read(code.co_filename).lines, function)
+    edit = without_decorator(file, read(file).lines, function)
     advice = "" if edit else f"Leave tf.function of {name}.call out."
-    return Explanation(RULE, code.co_filename, line, cause, edit, advice, "measured" if whole else "likely")
+    return Explanation(RULE, file, line, cause, edit, advice, "measured" if whole else "likely")

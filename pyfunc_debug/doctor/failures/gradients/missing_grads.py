@@ -19,7 +19,7 @@ _KINDS = ("TypeError", "ValueError", "OperatorNotAllowedInGraphError", "InvalidA
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if TensorFlow failed on what a function under `tf.custom_gradient` returned."""
     called = _called(situation) if not situation.body and situation.kind in _KINDS else None
-    file, first = getattr(called, "co_filename", ""), getattr(called, "co_firstlineno", 0)
+    file, first = situation.place(getattr(called, "co_filename", ""), getattr(called, "co_firstlineno", 0))
     known = dict(situation.sources())
     if called is None or file not in known:
         return None

@@ -25,6 +25,7 @@ from pyfunc_debug.doctor.failures.reading.source import (
     tapes_around,
 )
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_symbolic, lookup, root_is, shape_of
+from pyfunc_debug.program.frames import is_installed, is_user
 
 RULE = "leaked-tensor"
 _SAID = re.compile(r"is out of scope(?: and cannot be used here)?|is not an element of this graph")
@@ -43,7 +44,7 @@ _MADE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)\n')
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a tensor left its graph."""
-    text = str(situation.error)
+    text = situation.text
     if not _SAID.search(text) or situation.kind not in ("TypeError", "InaccessibleTensorError", "ValueError"):
         return None
     spot, graph = situation.last, _GRAPH.search(text)
@@ -79,7 +80,8 @@ def explain(situation: Situation) -> Explanation | None:
         )
     else:
         files = [one.file for one in situation.spots]
-        holder = "" if any(_defines(read(file), name) for file in files) else _holder(text, files)
+        own = any(_defines(read(file), name) for file in files) or any(name == one for _, _, one in _MADE.findall(text))
+        holder = "" if own else _holder(text, files)
         name = holder or name
         cause = (
             f"`{code}` uses a symbolic tensor of {name}'s graph{made}: Python stored it once, while "
@@ -367,5 +369,5 @@ def _in_python(given: ast.expr, spot: Spot, own: bool) -> str | None:
 
 
 def _place(text: str, files: list[str]) -> str:
-    found = [line for file, line, _ in _MADE.findall(text) if file in files]
-    return f" (made in line {found[-1]})" if found else ""
+    found = [(file, line) for file, line, _ in _MADE.findall(text) if is_user(file) and not is_installed(file)]
+    return f" (made in line {found[-1][1]})" if found and found[-1][0] in files else ""

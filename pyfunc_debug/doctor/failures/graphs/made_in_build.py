@@ -23,7 +23,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if such a tensor is used in another graph, or eagerly."""
     if situation.body:
         return None
-    text = str(situation.error)
+    text = situation.text
     found = _out_of_scope(text, situation) if "is out of scope" in text else None
     if found is None and _SYMBOLIC.search(situation.message):
         found = _used_eagerly(situation)

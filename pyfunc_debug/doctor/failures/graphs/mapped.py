@@ -33,7 +33,7 @@ def explain(situation: Situation) -> Explanation | None:
         return _executing(situation, "the same object, which says that it cannot be used by two at once")
     if situation.kind in ("ValueError", "TypeError") and _STRUCTURES in situation.message and not situation.body:
         return _one_of_several(situation)
-    match = _DTYPES.search(str(situation.error))
+    match = _DTYPES.search(situation.text)
     return _map_fn(situation, match) if match is not None and not situation.body else None
 
 

@@ -30,7 +30,7 @@ _GIVEN = 4
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if such a function was called while a graph was traced."""
     spot = situation.last
-    outside = _OUTSIDE in str(situation.error)
+    outside = _OUTSIDE in situation.text
     if spot is None or situation.body or not (outside or any(one in situation.message for one in _MADE)):
         return None
     statement, function = spot.statement, spot.function

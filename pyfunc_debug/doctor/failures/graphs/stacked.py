@@ -22,12 +22,12 @@ _PACKS = ("stack", "convert_to_tensor")
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if one of these two is why the program failed."""
-    packed = _PACKED.search(str(situation.error))
+    packed = _PACKED.search(situation.text)
     if situation.body:
         return None
     if packed is not None:
         return _listed(situation, packed) or _rows(situation, packed)
-    return _mapped(situation) if _MERGED in str(situation.error) else None
+    return _mapped(situation) if _MERGED in situation.text else None
 
 
 def _mapped(situation: Situation) -> Explanation | None:

@@ -23,7 +23,7 @@ _JIT = re.compile(r",?\s*jit_compile\s*=\s*(?:True|\"auto\"|'auto')")
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if XLA was to compile a node."""
-    text = str(situation.error)
+    text = situation.text
     if not _SAID.search(text) or not _PYTHON.search(text):
         return None
     node = _named(text, user_nodes(situation))
@@ -42,7 +42,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def of_op(situation: Situation) -> Explanation | None:
     """The explanation, if XLA was to compile an op that it has not."""
-    text = str(situation.error)
+    text = situation.text
     lacked = _LACKED.search(text)
     created = [(f"/{file.lstrip('/')}", int(line)) for file, line in _FRAME.findall(text.partition("created at:")[2])]
     places = [(file, line) for file, line in created if is_user(file) and not is_installed(file) and read(file).lines]

@@ -77,10 +77,11 @@ def without_return(situation: Situation) -> Explanation | None:
 def _defined(node: ast.expr, spot: Spot) -> ast.FunctionDef | None:
     """The function of the file that a name stands for."""
     code = getattr(lookup(node, spot), "__code__", None)
+    first = spot.first_line(code) if code is not None else None
     own = [
         one for one in ast.walk(spot.source.tree)
-        if isinstance(one, ast.FunctionDef) and code is not None and one.name == code.co_name
-        and one.lineno <= code.co_firstlineno + len(one.decorator_list) <= (one.end_lineno or one.lineno)
+        if isinstance(one, ast.FunctionDef) and first is not None and one.name == code.co_name
+        and one.lineno <= first + len(one.decorator_list) <= (one.end_lineno or one.lineno)
     ]  # fmt: skip
     named = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == dotted(node)]
     own = own or (named if code is None else [])  # of a function that has returned

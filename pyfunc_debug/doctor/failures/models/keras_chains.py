@@ -236,7 +236,7 @@ class _Chain:
         if not self._reads(call) or isinstance(call.func, ast.Call):
             return True
         value = lookup(call.func, self._spot)
-        own = isinstance(value, types.FunctionType) and value.__code__.co_filename == self._spot.file
+        own = isinstance(value, types.FunctionType) and self._spot.first_line(value.__code__) is not None
         kinds = [one.__module__.partition(".")[0] for one in type(value).__mro__]
         named = any(root_is(call.func, self._spot, one) for one in ("tensorflow", "keras"))
         return own or named or "keras" in kinds

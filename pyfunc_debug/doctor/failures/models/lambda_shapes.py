@@ -26,7 +26,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     if _LIST.search(situation.message):
         return _listed(situation)
-    by_model = _BY_MODEL.search(str(situation.error)) and _REFUSED.search(situation.message)
+    by_model = _BY_MODEL.search(situation.text) and _REFUSED.search(situation.message)
     return _contradicted(situation) if by_model else None
 
 

@@ -145,7 +145,7 @@ def _untracked(spot: Spot, function: ast.FunctionDef, every: list[_Made], model:
 def in_lambda(situation: Situation) -> Explanation | None:
     """The same in a function that a Lambda layer was given: Keras does not train what it makes."""
     spot = situation.last
-    if spot is None or "Lambda.call()" not in str(situation.error):
+    if spot is None or "Lambda.call()" not in situation.text:
         return None
     name, text = getattr(spot.function, "name", ""), spot.source.text
     for one in calls(spot.source.tree):

@@ -29,7 +29,7 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or situation.body or situation.kind not in ("TypeError", "ValueError", "AttributeError"):
         return None
     for frame in _frames(situation.error):
-        found = _dict_of(frame) if frame.f_code.co_filename == spot.file else None
+        found = _dict_of(frame) if spot.first_line(frame.f_code) is not None else None
         if found is None:
             continue
         kind, name, value = found

@@ -27,7 +27,7 @@ _MOST, _WRITTEN = 3, 60
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the registry did not have a node's function."""
-    text, spot = str(situation.error), situation.last
+    text, spot = situation.text, situation.last
     found = _SAID.search(text)
     if spot is None or found is None:
         return None

@@ -114,7 +114,7 @@ def _definition(situation: Situation, kind: type, name: str) -> tuple[str, Sourc
     """A class's own method in the user's files."""
     code: types.CodeType | None = getattr(inspect.unwrap(vars(kind).get(name) or len), "__code__", None)
     for file, source in situation.sources():
-        if code is None or file != code.co_filename:
+        if code is None or file != situation.place(code.co_filename, 1)[0]:
             continue
         for one in ast.walk(source.tree):
             if isinstance(one, ast.ClassDef) and one.name == kind.__name__:

@@ -20,7 +20,7 @@ _ROOM = 44
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if TensorFlow Lite met a node."""
-    text = str(situation.error)
+    text = situation.text
     if not _SAID.search(text) or not ("custom op" in text or "Custom ops" in text):
         return None
     named = set(_TOKEN.findall(text))

@@ -35,14 +35,22 @@ def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
     ]  # fmt: skip
     if not missing:
         return explanation
+    edit = with_lines_above(missing, edit, source)
+    if edit is None:
+        return dataclasses.replace(explanation, advice=f"It needs: {'; '.join(missing)}.")
+    return dataclasses.replace(explanation, edit=edit)
+
+
+def with_lines_above(imports: Sequence[str], edit: Edit, source: Source) -> Edit | None:
+    """An edit that begins with imports; None where none can stand there."""
     edit = _from_its_statement(source, edit)
     if not _begins_statement(source, edit):
-        return dataclasses.replace(explanation, advice=f"It needs: {'; '.join(missing)}.")
+        return None
     blanks = indent_of(edit.lines[0])
-    lines = (*(f"{blanks}{one}" for one in missing), *edit.lines)
+    lines = (*(f"{blanks}{one}" for one in imports), *edit.lines)
     if _is_method(source, edit):  # a name of a class is none of its methods'
-        lines = (edit.lines[0], *(f"{blanks}    {one}" for one in missing), *edit.lines[1:])
-    return dataclasses.replace(explanation, edit=dataclasses.replace(edit, lines=lines))
+        lines = (edit.lines[0], *(f"{blanks}    {one}" for one in imports), *edit.lines[1:])
+    return dataclasses.replace(edit, lines=lines)
 
 
 def lacking(source: Source, line: int, pasted: Sequence[str]) -> list[str]:

@@ -146,7 +146,7 @@ def mapped_dataset(situation: Situation, spot: Spot) -> Any:
     found = None
     for error in (situation.inner, situation.error):
         for frame in frames(error.__traceback__):
-            if frame.f_code.co_filename == spot.file and found is not None:
+            if spot.first_line(frame.f_code) is not None and found is not None:
                 break
             given = frame.f_locals.get("input_dataset")
             found = given if is_dataset(given) else found

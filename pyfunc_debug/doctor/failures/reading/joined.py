@@ -7,18 +7,21 @@ pasted in the user's own files and lines. Its calls may be read in another form 
 
 from __future__ import annotations
 
+import ast
+import builtins
 import dataclasses
 import re
 import sys
 import types
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
-from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import Source, parsed, put
+from pyfunc_debug.doctor.failures.pastes.added_imports import with_lines_above
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied
+from pyfunc_debug.doctor.failures.reading.situation import Query, Situation, with_places
+from pyfunc_debug.doctor.failures.reading.source import Source, parsed, put, read
 from pyfunc_debug.places import cell_number, cells_here, source_line
 from pyfunc_debug.program.file_lines import current_lines
 from pyfunc_debug.program.frames import is_installed, is_user
@@ -26,6 +29,7 @@ from pyfunc_debug.program.frames import is_installed, is_user
 NAME = "joined by pyfunc-debug.py"
 Rewrite = Callable[[Source, Situation], Situation]
 """Changes the tree of the joined source, whose nodes keep their places; gives the situation that belongs to it."""
+_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST_FILES = 40
 _MOST_LINES = 20_000
 _NUMBERED = re.compile(rf"(?:{re.escape(NAME)}:|\blines? |(?<=\d to )|(?<=\d and ))(\d+)\b")
@@ -45,7 +49,7 @@ class Joined:
 
     Args:
       situation: The failure.
-      files: The user's files, each with the names and values of its module; those of its frames first.
+      files: The user's files in the order in which they ran, each with the names and values of its module.
     """
 
     def __init__(self, situation: Situation, files: Mapping[str, Mapping[str, Any]]) -> None:
@@ -58,27 +62,58 @@ class Joined:
             self._parts.append(_Part(file, len(self._lines), len(own)))
             self._lines += [*own, ""]
         above = {one.file: one.above for one in self._parts}
-        modules = [dict(files[one.file]) for one in self._parts]
+        self._modules = {one.file: files[one.file] for one in self._parts}
+        modules = [dict(one) for one in reversed(self._modules.values())]
         spots = tuple(
             dataclasses.replace(
                 spot, file=NAME, line=above[spot.file] + spot.line, module=ChainMap(dict(spot.module), *modules)
             ) if spot.file in above else spot
             for spot in situation.spots
         )  # fmt: skip
-        self._situation = dataclasses.replace(situation, spots=spots, joined=frozenset(above))
+        self._above = above
+        self._situation = dataclasses.replace(
+            situation, spots=spots, joined={file: (NAME, lines) for file, lines in above.items()},
+            rows=self._rows(situation.rows),
+        )
+        self._situation = dataclasses.replace(
+            self._situation, message=with_places(situation.message, self._situation.place)
+        )
         self.several = len(self._parts) > 1
         """Whether there is more than one file."""
 
     @contextmanager
     def read(self, *rewrites: Rewrite) -> Iterator[Situation]:
         """The failure as it is read while the files are one, with their calls in another form."""
-        source, found = Source(self._lines), self._situation
+        source, found = Source(self._lines, self._above), self._situation
         for rewrite in rewrites if not source.mapped else ():
             source = source.renewed()
             with put(NAME, source):
                 found = rewrite(source, self._anew(found))
         with put(NAME, source.renewed() if rewrites and not source.mapped else source):
             yield self._anew(found)
+
+    def _rows(self, rows: Query) -> Query:
+        """Asks the recording, of which the joined text is the only file."""
+
+        def here(row: Sequence[Any]) -> tuple[Any, ...]:
+            above = [self._above.get(one) if isinstance(one, str) else None for one in row]
+            return tuple(
+                NAME if above[place] is not None
+                else one + lines if place and (lines := above[place - 1]) is not None and isinstance(one, int)
+                else one
+                for place, one in enumerate(row)
+            )  # fmt: skip
+
+        def there(given: Sequence[Any]) -> tuple[Any, ...]:
+            found = list(given)
+            for place, one in enumerate(given):
+                line = given[place + 1] if one == NAME and len(given) > place + 1 else None
+                part = self._part(line) if isinstance(line, int) else None
+                if part is not None:
+                    found[place : place + 2] = part.file, line - part.above
+            return tuple(found)
+
+        return lambda sql, given=(): [here(row) for row in rows(sql, *([there(given)] if given else []))]
 
     @staticmethod
     def _anew(situation: Situation) -> Situation:
@@ -97,13 +132,29 @@ class Joined:
             of_edit = self._part(edit.first)
             if of_edit is None or (edit.last >= edit.first and self._part(edit.last) is not of_edit):
                 return None
-            edit = dataclasses.replace(
-                edit, file=of_edit.file, first=edit.first - of_edit.above, last=edit.last - of_edit.above
+            edit = self._with_names(
+                Edit(of_edit.file, edit.first - of_edit.above, edit.last - of_edit.above, edit.lines)
             )
+            if edit is None:
+                return None
         return dataclasses.replace(
             found, file=part.file, line=found.line - part.above, edit=edit, cause=self._in_files(found.cause, part),
             advice=self._in_files(found.advice, part),
         )  # fmt: skip
+
+    def _with_names(self, edit: Edit) -> Edit | None:
+        """An edit with imports of the names that only the user's other files have; None where it cannot have them."""
+        before, module = read(edit.file), self._modules[edit.file]
+        after = parsed("\n".join(applied([edit], before.lines)))
+        lacking = sorted(_names(after, ast.Load) - _names(before, ast.Load) - _bound(after) - {*module, *vars(builtins)})
+        imports = []
+        for name in lacking:
+            owner = next((one for one in reversed(self._modules.values()) if name in one), None)
+            line = None if owner is None else _import(name, owner, module, before)
+            if line is None:
+                return None
+            imports.append(line)
+        return with_lines_above(imports, edit, before) if imports else edit
 
     def _part(self, line: int) -> _Part | None:
         return next((one for one in self._parts if one.above < line <= one.above + one.count + 1), None)
@@ -123,31 +174,94 @@ class Joined:
         return _NUMBERED.sub(own, text)
 
 
+def _names(source: Source, context: type[ast.expr_context]) -> set[str]:
+    return {one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name) and isinstance(one.ctx, context)}
+
+
+def _bound(source: Source) -> set[str]:
+    """The names to which a file gives a meaning, in any of its functions."""
+    found = _names(source, ast.Store)
+    for one in ast.walk(source.tree):
+        if isinstance(one, ast.arg):
+            found.add(one.arg)
+        elif isinstance(one, (*_DEFINED, ast.ExceptHandler)) and one.name:
+            found.add(one.name)
+        elif isinstance(one, (ast.Import, ast.ImportFrom)):
+            found |= {each.asname or each.name.partition(".")[0] for each in one.names}
+    return found
+
+
+def _import(name: str, owner: Mapping[str, Any], module: Mapping[str, Any], source: Source) -> str | None:
+    """How a file imports a name of another module; None where that one may import the file itself."""
+    value, home = owner[name], owner.get("__name__")
+    if isinstance(value, types.ModuleType):
+        return f"import {value.__name__}{'' if value.__name__ == name else f' as {name}'}"
+    imports = [one for one in ast.walk(source.tree) if isinstance(one, (ast.Import, ast.ImportFrom))]
+    tails = {
+        part.name.rpartition(".")[2] if isinstance(one, ast.Import) else str(one.module or "").rpartition(".")[2]
+        for one in imports for part in one.names
+    }  # fmt: skip
+    known = module.get("__name__") == "__main__" or str(home).rpartition(".")[2] in tails
+    return f"from {home} import {name}" if known and home in sys.modules and home != "__main__" else None
+
+
 def joined(situation: Situation) -> Joined | None:
     """The same failure with the user's files as one; None where no file of theirs is known."""
     files: dict[str, Mapping[str, Any]] = {spot.file: spot.module for spot in reversed(situation.spots)}
-    for file, module in _reached(list(files.items())):
-        files.setdefault(file, module)
-        if len(files) == _MOST_FILES:
-            break
-    return Joined(situation, files) if files else None
+    reached: dict[str, list[str]] = {}
+    waiting = list(files.items())
+    while waiting and len(reached) < _MOST_FILES:
+        file, module = waiting.pop(0)
+        if file not in reached:
+            files.setdefault(file, module)
+            found = list(_reached(file, module))
+            reached[file] = [one for one, _ in found]
+            waiting += found
+    gone = _run_again([one for one in reached if all(one != spot.file for spot in situation.spots)], list(reached))
+    ordered = {file: files[file] for file in _in_order(reached) if file not in gone}
+    return Joined(situation, ordered) if ordered else None
 
 
-def _reached(files: list[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The user's modules that those of some files import, and the cells of their notebook, newest first."""
-    seen = set()
-    while files:
-        file, module = files.pop(0)
-        if file in seen:
-            continue
-        seen.add(file)
-        yield file, module
-        if cell_number(file) is not None:
-            files += [(cell, module) for cell, _ in sorted(cells_here().items(), key=lambda one: -one[1])]
-        for value in list(module.values()):
-            found = _of(value)
-            if found is not None and is_user(found[0]) and not is_installed(found[0]):
-                files.append(found)
+def _reached(file: str, module: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The user's modules that one of theirs imports, and the cells of its notebook, newest first."""
+    for value in list(module.values()):
+        found = _of(value)
+        if found is not None and is_user(found[0]) and not is_installed(found[0]):
+            yield found
+    if cell_number(file) is not None:
+        yield from ((cell, module) for cell, _ in sorted(cells_here().items(), key=lambda one: -one[1]))
+
+
+def _in_order(reached: Mapping[str, list[str]]) -> list[str]:
+    """The files in the order in which they ran: what a file imports is above it, and cells stand by their numbers."""
+    found: list[str] = []
+    seen: set[str] = set()
+
+    def visit(file: str) -> None:
+        if file in reached and file not in seen:
+            seen.add(file)
+            for one in reached[file]:
+                visit(one)
+            found.append(file)
+
+    for file in reached:
+        visit(file)
+    cells = iter(sorted((one for one in found if cell_number(one) is not None), key=lambda one: cell_number(one) or 0))
+    return [one if cell_number(one) is None else next(cells) for one in found]
+
+
+def _run_again(older: Sequence[str], files: Sequence[str]) -> set[str]:
+    """Those of some cells that were changed and ran once more: a later one defines again all that they define."""
+    numbers = {one: number for one in files if (number := cell_number(one)) is not None}
+    made = {one: {each.name for each in parsed(_text(one)).tree.body if isinstance(each, _DEFINED)} for one in numbers}
+    return {
+        one for one in older for later, number in numbers.items()
+        if number > numbers.get(one, number) and (made[one] or _text(one) == _text(later)) and made[one] <= made[later]
+    }  # fmt: skip
+
+
+def _text(file: str) -> str:
+    return "".join(current_lines(file))
 
 
 def _of(value: object) -> tuple[str, Mapping[str, Any]] | None:

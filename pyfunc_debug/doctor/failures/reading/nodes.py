@@ -111,7 +111,8 @@ def _node(row: Any, situation: Situation) -> Node:
     frames = situation.rows("SELECT frames FROM stack WHERE id = ?", (row[6],)) if row[6] is not None else []
     site = None
     if frames:
-        for file, line, *_ in reversed(json.loads(frames[0][0])):
+        for its_file, its_line, *_ in reversed(json.loads(frames[0][0])):
+            file, line = situation.place(its_file, its_line)
             if py_call(read(file), line) is not None:
                 site = (file, line)
                 break
@@ -140,7 +141,7 @@ def failed_node(situation: Situation) -> Node | None:
 
     What earlier programs of the process left, as generators of a notebook's cells before, may fail in between.
     """
-    tokens = _TOKEN.findall(situation.message) or _TOKEN.findall(str(situation.error))
+    tokens = _TOKEN.findall(situation.message) or _TOKEN.findall(situation.text)
     for token in tokens:
         rows = situation.rows(f"{_COLUMNS} WHERE token = ?", (token,))
         if rows:
@@ -225,7 +226,7 @@ def owner(node: Node, situation: Situation) -> dict[str, Any]:
         for value in (*spot.variables.values(), *spot.module.values()):
             method = getattr(type(value), "__dict__", {}).get(function.name)
             own = getattr(method, "__code__", None)
-            if own is not None and own.co_filename == node.file and own.co_firstlineno == node.line:
+            if own is not None and situation.place(own.co_filename, own.co_firstlineno) == (node.file, node.line):
                 found[id(value)] = value
     return {"self": next(iter(found.values()))} if len(found) == 1 else {}
 

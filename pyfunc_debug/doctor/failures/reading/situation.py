@@ -12,8 +12,8 @@ import os
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from types import FrameType, TracebackType
+from dataclasses import dataclass, field
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, read
@@ -31,6 +31,7 @@ _KERAS_WRAP = re.compile(
 _KERAS_COULD = re.compile(r"^Could not automatically infer the output shape.*?Error encountered:\n\n(.*)$", re.DOTALL)
 _LAMBDA = "could not automatically infer the shape of the Lambda's output"
 _NO_SHAPE = re.compile(r"unknown (?:TensorShape|rank)|unknown shape")
+_NAMED_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 _DEEPEST = 20
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DATA = re.compile(r"tensorflow[/\\]python[/\\]data[/\\]")
@@ -93,6 +94,11 @@ class Spot:
         wanted = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
         return all(one.arg in self.variables for one in wanted)
 
+    def first_line(self, code: CodeType) -> int | None:
+        """The line on which code begins in the text of the frame; None for that of another file."""
+        above = self.source.above.get(code.co_filename, 0 if code.co_filename == self.file else None)
+        return None if above is None else above + code.co_firstlineno
+
     def value(self, name: str) -> Any:
         """What a name stands for there; None where it stands for nothing."""
         if name in self.variables:
@@ -112,7 +118,8 @@ class Situation:
       spots: The user's frames, outermost first; frames of installed packages are left out.
       body: Whether a body raised it while it ran.
       rows: Asks the recording; gives nothing where there is none.
-      joined: The files whose text is part of that of the frames (`reading/joined.py`).
+      joined: Where lines of the files stand whose text is part of that of the frames (`reading/joined.py`): the name
+        that this has, and the lines above.
     """
 
     error: BaseException
@@ -122,7 +129,7 @@ class Situation:
     spots: tuple[Spot, ...]
     body: bool
     rows: Query
-    joined: frozenset[str] = frozenset()
+    joined: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def last(self) -> Spot | None:
@@ -139,13 +146,32 @@ class Situation:
         files = [spot.file for spot in reversed(self.spots)]
         files += [file for (file,) in self.rows("SELECT file FROM source")]
         for file in dict.fromkeys(files):
-            if file not in self.joined:
-                yield file, read(file)
+            yield file, read(file)
+
+    @functools.cached_property
+    def text(self) -> str:
+        """What the exception that reached the user says; of lines that it names, where they are read."""
+        return with_places(str(self.error), self.place)
+
+    def place(self, file: str, line: int) -> tuple[str, int]:
+        """A line of a file in the text that is read for it."""
+        name, above = self.joined.get(file, (file, 0))
+        return name, above + line
 
     def outer(self, spot: Spot) -> Spot | None:
         """The user's frame around another."""
         index = self.spots.index(spot)
         return self.spots[index - 1] if index else None
+
+
+def with_places(text: str, place: Locate) -> str:
+    """A text with the lines that it names as tracebacks do, `File "a.py", line 3`, named where `place` says."""
+
+    def moved(match: re.Match[str]) -> str:
+        file, line = place(match[1], int(match[2]))
+        return f'File "{file}", line {line}'
+
+    return _NAMED_LINE.sub(moved, text)
 
 
 def situation(error: BaseException, locate: Locate, rows: Query) -> Situation:

@@ -27,10 +27,16 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class Source:
-    """A file's text and tree; empty where it cannot be read or is not Python."""
+    """A file's text and tree; empty where it cannot be read or is not Python.
 
-    def __init__(self, lines: list[str]) -> None:
+    Args:
+      lines: The text.
+      above: Of several files that are read as one, the lines that stand above each.
+    """
+
+    def __init__(self, lines: list[str], above: Mapping[str, int] = MappingProxyType({})) -> None:
         self.lines = [line.rstrip("\n") for line in lines]
+        self.above = above
         try:
             self.tree: ast.Module = syntax.parse("\n".join(_without_magics(self.lines)))
             above = any(line.lstrip().startswith("@") and "_function" in line for line in self.lines)
@@ -41,7 +47,7 @@ class Source:
 
     def renewed(self) -> Source:
         """The same with a tree of its own, for which nothing has been looked up yet."""
-        made = Source([])
+        made = Source([], self.above)
         made.lines, made.tree = self.lines, copied(self.tree)
         return made
 
