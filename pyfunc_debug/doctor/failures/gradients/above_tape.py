@@ -149,6 +149,7 @@ def _explanation(
     again = Edit(spot.file, block.body[0].lineno, block.body[0].lineno - 1, tuple(moved))
     own = source.parent(block)
     near = block.lineno - first.lineno <= _NEAR and siblings and source.parent(siblings[-1]) is own
+    near = near and source.together(first.lineno, block.lineno)
     between = [one for one in siblings if one.lineno > first.lineno and one not in found]
     made = {name for one in found for name in _targets(one)}
     if not near or any(made & names_of(one) for one in between):

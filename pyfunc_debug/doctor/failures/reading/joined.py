@@ -10,21 +10,21 @@ from __future__ import annotations
 import ast
 import builtins
 import dataclasses
+import inspect
 import re
 import sys
 import types
-from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.added_imports import with_lines_above
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied
-from pyfunc_debug.doctor.failures.reading.situation import Query, Situation, with_places
+from pyfunc_debug.doctor.failures.reading.situation import Query, Situation, lines_of, with_places
 from pyfunc_debug.doctor.failures.reading.source import Source, parsed, put, read
 from pyfunc_debug.places import cell_number, cells_here, source_line
 from pyfunc_debug.program.file_lines import current_lines
-from pyfunc_debug.program.frames import is_installed, is_user
+from pyfunc_debug.program.frames import is_generated, is_installed, is_user
 
 NAME = "joined by pyfunc-debug.py"
 Rewrite = Callable[[Source, Situation], Situation]
@@ -50,9 +50,12 @@ class Joined:
     Args:
       situation: The failure.
       files: The user's files in the order in which they ran, each with the names and values of its module.
+      imports: The files that each of them imports.
     """
 
-    def __init__(self, situation: Situation, files: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, situation: Situation, files: Mapping[str, Mapping[str, Any]], imports: Mapping[str, Sequence[str]]
+    ) -> None:
         self._lines: list[str] = []
         self._parts: list[_Part] = []
         for file in files:
@@ -63,10 +66,11 @@ class Joined:
             self._lines += [*own, ""]
         above = {one.file: one.above for one in self._parts}
         self._modules = {one.file: files[one.file] for one in self._parts}
-        modules = [dict(one) for one in reversed(self._modules.values())]
+        every = list(reversed(self._modules.values()))
         spots = tuple(
             dataclasses.replace(
-                spot, file=NAME, line=above[spot.file] + spot.line, module=ChainMap(dict(spot.module), *modules)
+                spot, file=NAME, line=above[spot.file] + spot.line, module=_merged([spot.module, *every]),
+                own=_merged([spot.module, *(files[one] for one in imports[spot.file] if one in files)]),
             ) if spot.file in above else spot
             for spot in situation.spots
         )  # fmt: skip
@@ -208,6 +212,10 @@ def _import(name: str, owner: Mapping[str, Any], module: Mapping[str, Any], sour
 def joined(situation: Situation) -> Joined | None:
     """The same failure with the user's files as one; None where no file of theirs is known."""
     files: dict[str, Mapping[str, Any]] = {spot.file: spot.module for spot in reversed(situation.spots)}
+    for frame, _ in lines_of((situation.error,)):  # the spots of a body's failure are those of its thread
+        file = frame.f_code.co_filename
+        if is_user(file) and not is_installed(file) and not is_generated(file):
+            files.setdefault(file, frame.f_globals)
     reached: dict[str, list[str]] = {}
     waiting = list(files.items())
     while waiting and len(reached) < _MOST_FILES:
@@ -219,12 +227,21 @@ def joined(situation: Situation) -> Joined | None:
             waiting += found
     gone = _run_again([one for one in reached if all(one != spot.file for spot in situation.spots)], list(reached))
     ordered = {file: files[file] for file in _in_order(reached) if file not in gone}
-    return Joined(situation, ordered) if ordered else None
+    return Joined(situation, ordered, reached) if ordered else None
+
+
+def _merged(modules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The names of several modules, those of the first one first."""
+    found: dict[str, Any] = {}
+    for one in modules:
+        for name, value in list(one.items()):
+            found.setdefault(name, value)
+    return found
 
 
 def _reached(file: str, module: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The user's modules that one of theirs imports, and the cells of its notebook, newest first."""
-    for value in list(module.values()):
+    for value in [*_imported(file, module), *list(module.values())]:
         found = _of(value)
         if found is not None and is_user(found[0]) and not is_installed(found[0]):
             yield found
@@ -264,8 +281,22 @@ def _text(file: str) -> str:
     return "".join(current_lines(file))
 
 
+def _imported(file: str, module: Mapping[str, Any]) -> Iterator[types.ModuleType]:
+    """The modules that a file's lines import, also from its own package."""
+    package = str(module.get("__package__") or "")
+    for one in ast.walk(parsed(_text(file)).tree):
+        names = [part.name for part in one.names] if isinstance(one, (ast.Import, ast.ImportFrom)) else []
+        if isinstance(one, ast.ImportFrom):
+            parts = package.split(".")[: len(package.split(".")) + 1 - one.level] if one.level else []
+            home = ".".join([*filter(None, parts), *filter(None, [one.module])])
+            names = [home, *(f"{home}.{name}" for name in names)]
+        yield from (sys.modules[name] for name in names if name in sys.modules)
+
+
 def _of(value: object) -> tuple[str, Mapping[str, Any]] | None:
     """The file of a module, or of the module in which a function, a class or an object's class was made."""
+    wrapped = inspect.getattr_static(value, "__wrapped__", None)  # of a tf.function, and by functools.wraps
+    value = wrapped if isinstance(wrapped, types.FunctionType) else value
     if isinstance(value, types.FunctionType):
         return value.__code__.co_filename, value.__globals__
     if not isinstance(value, types.ModuleType):

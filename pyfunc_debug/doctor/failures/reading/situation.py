@@ -55,6 +55,7 @@ class Spot:
       by: What called it, of TensorFlow's and Keras': "tf.data", "tf.function", "Keras"; "" for none of them.
       generated: Whether AutoGraph's code for it ran.
       code: Name of the code that ran: that of a function, or "<lambda>".
+      own: Where `module` has the names of other files as well: those of its own, and of the modules that it imports.
     """
 
     file: str
@@ -64,6 +65,7 @@ class Spot:
     by: str
     generated: bool = False
     code: str = ""
+    own: Mapping[str, Any] | None = None
 
     @property
     def source(self) -> Source:
@@ -98,6 +100,10 @@ class Spot:
         """The line on which code begins in the text of the frame; None for that of another file."""
         above = self.source.above.get(code.co_filename, 0 if code.co_filename == self.file else None)
         return None if above is None else above + code.co_firstlineno
+
+    def has(self, name: str) -> bool:
+        """Whether a line of the frame may read a name, if need be with an import."""
+        return name in self.variables or name in (self.module if self.own is None else self.own)
 
     def value(self, name: str) -> Any:
         """What a name stands for there; None where it stands for nothing."""

@@ -108,6 +108,10 @@ class Source:
         lists = [getattr(parent, part, None) for part in ("body", "orelse", "finalbody")]
         return next((one for one in lists if isinstance(one, list) and statement in one), None)
 
+    def together(self, *lines: int) -> bool:
+        """Whether lines are of one file: one paste goes there."""
+        return len({sum(above < line for above in self.above.values()) for line in lines}) == 1
+
     def statement(self, line: int) -> ast.stmt | None:
         """The innermost statement that holds a line."""
         found: ast.stmt | None = None
