@@ -351,7 +351,7 @@ from pyfunc_debug.doctor.failures.pastes.lambda_names import distinct
 from pyfunc_debug.doctor.failures.pastes.older_names import with_older_names
 from pyfunc_debug.doctor.failures.reading.by_place import by_place
 from pyfunc_debug.doctor.failures.reading.inline_values import inline_values
-from pyfunc_debug.doctor.failures.reading.joined import Rewrite, joined
+from pyfunc_debug.doctor.failures.reading.joined import Joined, Rewrite, joined
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Situation, situation
 from pyfunc_debug.doctor.failures.reading.source import parsed, read
 
@@ -724,7 +724,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     reshape_counts.plainly,
 )
 
-FORMS: tuple[tuple[Rewrite, ...], ...] = ((), (by_place,), (inline_values,), (by_place, inline_values))
+FORMS: tuple[tuple[Rewrite, ...], ...] = ((by_place,), (inline_values,), (by_place, inline_values))
 """In which a program is read, one after the other, where it tells nothing to paste as it is written."""
 
 OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)
@@ -747,9 +747,14 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
     """
     found = situation(error, locate, rows)
     trouble: list[Exception] = []
-    explanation = _asked(found, trouble)
+    whole = joined(found)
+    explanation = _of_joined(whole, (), trouble) if whole is not None and whole.several else None
     if explanation is None or explanation.edit is None:
-        explanation = _read_otherwise(found, explanation, trouble)
+        alone = _asked(found, trouble)
+        if explanation is None or (alone is not None and alone.edit is not None and alone.rule == explanation.rule):
+            explanation = alone
+    if whole is not None and (explanation is None or explanation.edit is None):
+        explanation = _read_otherwise(whole, explanation, trouble)
     if explanation is None and trouble:
         raise trouble[0]
     return explanation
@@ -771,25 +776,26 @@ def _asked(found: Situation, trouble: list[Exception]) -> Explanation | None:
     return None
 
 
-def _read_otherwise(found: Situation, before: Explanation | None, trouble: list[Exception]) -> Explanation | None:
-    """The same asked of the user's files together, and of their calls in other forms.
+def _of_joined(whole: Joined, rewrites: tuple[Rewrite, ...], trouble: list[Exception]) -> Explanation | None:
+    """What a cause knows of the user's files together, with their calls in another form."""
+    explanation = None
+    try:
+        with whole.read(*rewrites) as situation:
+            explanation = _asked(situation, [])
+            explanation = explanation and whole.apart(explanation)
+    except Exception as failed:
+        trouble.append(failed)
+    return explanation if explanation is not None and _parses(explanation.edit) else None
+
+
+def _read_otherwise(whole: Joined, before: Explanation | None, trouble: list[Exception]) -> Explanation | None:
+    """The same asked of calls in other forms.
 
     It stands if it knows a cause where the program as it is written tells none, or has a paste for the same one.
     """
-    whole = joined(found)
-    if whole is None:
-        return before
     for rewrites in FORMS:
-        if not rewrites and not whole.several:
-            continue
-        explanation = None
-        try:
-            with whole.read(*rewrites) as otherwise:
-                explanation = _asked(otherwise, [])
-                explanation = explanation and whole.apart(explanation)
-        except Exception as failed:
-            trouble.append(failed)
-        if explanation is None or not _parses(explanation.edit):
+        explanation = _of_joined(whole, rewrites, trouble)
+        if explanation is None:
             continue
         if before is None or (explanation.edit is not None and explanation.rule == before.rule):
             return explanation

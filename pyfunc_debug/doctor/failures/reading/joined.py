@@ -20,11 +20,11 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.added_imports import with_lines_above
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied
-from pyfunc_debug.doctor.failures.reading.situation import Query, Situation, lines_of, with_places
+from pyfunc_debug.doctor.failures.reading.situation import Query, Situation, lines_of, spots_of, with_places
 from pyfunc_debug.doctor.failures.reading.source import Source, parsed, put, read
 from pyfunc_debug.places import cell_number, cells_here, source_line
 from pyfunc_debug.program.file_lines import current_lines
-from pyfunc_debug.program.frames import is_generated, is_installed, is_user
+from pyfunc_debug.program.frames import is_installed, is_user
 
 NAME = "joined by pyfunc-debug.py"
 Rewrite = Callable[[Source, Situation], Situation]
@@ -212,10 +212,8 @@ def _import(name: str, owner: Mapping[str, Any], module: Mapping[str, Any], sour
 def joined(situation: Situation) -> Joined | None:
     """The same failure with the user's files as one; None where no file of theirs is known."""
     files: dict[str, Mapping[str, Any]] = {spot.file: spot.module for spot in reversed(situation.spots)}
-    for frame, _ in lines_of((situation.error,)):  # the spots of a body's failure are those of its thread
-        file = frame.f_code.co_filename
-        if is_user(file) and not is_installed(file) and not is_generated(file):
-            files.setdefault(file, frame.f_globals)
+    for spot in spots_of(lines_of((situation.error,)), lambda file, line: (file, line)):
+        files.setdefault(spot.file, spot.module)  # the spots of a body's failure are those of its thread
     reached: dict[str, list[str]] = {}
     waiting = list(files.items())
     while waiting and len(reached) < _MOST_FILES:

@@ -261,7 +261,13 @@ def lines_around(frame: FrameType) -> list[tuple[FrameType, int]]:
 
 
 def spots_of(lines: Iterable[tuple[FrameType, int]], locate: Locate) -> list[Spot]:
-    """The user's among some frames and the lines that they are at, outermost first."""
+    """The user's among some frames and the lines that they are at, outermost first.
+
+    What runs a program as `__main__`, such as a launcher that executes its file, is none of it.
+    """
+    lines = list(lines)
+    main = next((place for place, one in enumerate(lines) if _is_main(one[0])), 0)
+    lines = lines[main:]
     found: list[Spot] = []
     by, seen = "", set()
     for frame, at in lines:
@@ -285,6 +291,11 @@ def spots_of(lines: Iterable[tuple[FrameType, int]], locate: Locate) -> list[Spo
         found.append(Spot(file, line, variables, frame.f_globals, by, generated, frame.f_code.co_name))
         by = ""
     return found
+
+
+def _is_main(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return frame.f_globals.get("__name__") == "__main__" and is_user(file) and not is_installed(file)
 
 
 def _same_function(spot: Spot, file: str, line: int) -> bool:
