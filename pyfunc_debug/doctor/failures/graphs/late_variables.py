@@ -237,7 +237,12 @@ class _Words:
             return name
         if value is not None and not is_symbolic(value) and not isinstance(value, _EQUAL):
             for other, known in [*self._frame.variables.items(), *self._frame.module.items()]:
-                if known is value and other.isidentifier() and self._frame.value(other) is value and self._frame.has(other):
+                if (
+                    known is value
+                    and other.isidentifier()
+                    and self._frame.value(other) is value
+                    and self._frame.has(other)
+                ):
                     self.used.add(other)
                     return str(other)
         given = self._passed.get(name)

@@ -180,7 +180,9 @@ def _foreign(expression: ast.expr, spot: Spot) -> Any:
         return None
     module = str(getattr(value, "__module__", "")).partition(".")[0]
     own = module in ("", "__main__", *_OWN) or not inspect.isfunction(value)
-    return None if own or spot.first_line(value.__code__) is not None or spot.module.get("__name__") == module else value
+    return (
+        None if own or spot.first_line(value.__code__) is not None or spot.module.get("__name__") == module else value
+    )
 
 
 def _codes(function: Any) -> set[CodeType]:

@@ -16,6 +16,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import SequenceMatcher
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.added_imports import with_lines_above
@@ -32,6 +33,9 @@ Rewrite = Callable[[Source, Situation], Situation]
 _DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST_FILES = 40
 _MOST_LINES = 20_000
+_MOST_EDITS = 3
+_WIDEST = 60
+"""Of the edits in several files that are said in words: how many, and how long a line."""
 _NUMBERED = re.compile(rf"(?:{re.escape(NAME)}:|\blines? |(?<=\d to )|(?<=\d and ))(\d+)\b")
 
 
@@ -75,8 +79,11 @@ class Joined:
             for spot in situation.spots
         )  # fmt: skip
         self._above = above
+        self._passed = {line + one.above for one in self._parts for line in self._lines_of_imports(one.file)}
         self._situation = dataclasses.replace(
-            situation, spots=spots, joined={file: (NAME, lines) for file, lines in above.items()},
+            situation,
+            spots=spots,
+            joined={file: (NAME, lines) for file, lines in above.items()},
             rows=self._rows(situation.rows),
         )
         self._situation = dataclasses.replace(
@@ -85,10 +92,18 @@ class Joined:
         self.several = len(self._parts) > 1
         """Whether there is more than one file."""
 
+    def _lines_of_imports(self, file: str) -> Iterator[int]:
+        """The lines by which a file imports names of the others, as they are called there."""
+        for one in ast.walk(read(file).tree):
+            if isinstance(one, ast.ImportFrom) and all(part.asname in (None, part.name) for part in one.names):
+                home = sys.modules.get(_home(one, self._modules[file]))
+                if getattr(home, "__file__", None) in self._above:
+                    yield one.lineno
+
     @contextmanager
     def read(self, *rewrites: Rewrite) -> Iterator[Situation]:
         """The failure as it is read while the files are one, with their calls in another form."""
-        source, found = Source(self._lines, self._above), self._situation
+        source, found = Source(self._lines, self._above, self._passed), self._situation
         for rewrite in rewrites if not source.mapped else ():
             source = source.renewed()
             with put(NAME, source):
@@ -125,7 +140,10 @@ class Joined:
         return dataclasses.replace(situation, spots=tuple(map(dataclasses.replace, situation.spots)))
 
     def apart(self, found: Explanation) -> Explanation | None:
-        """An explanation in the user's files and lines; None where one paste would go into two files."""
+        """An explanation in the user's files and lines, in words where its paste goes into several files.
+
+        None where that cannot be said in short, or a line of the paste reads what its file cannot have.
+        """
         if found.file != NAME:
             return found
         part = self._part(found.line)
@@ -133,24 +151,43 @@ class Joined:
         if part is None:
             return None
         if edit is not None and edit.file == NAME:
-            of_edit = self._part(edit.first)
-            if of_edit is None or (edit.last >= edit.first and self._part(edit.last) is not of_edit):
-                return None
-            edit = self._with_names(
-                Edit(of_edit.file, edit.first - of_edit.above, edit.last - of_edit.above, edit.lines)
-            )
-            if edit is None:
-                return None
+            edits = self._edits(edit)
+            own = self._with_names(edits[0]) if len(edits) == 1 else None
+            if own is None:
+                advice = (
+                    _in_words(edits) if len(edits) > 1 and all(self._with_names(one) == one for one in edits) else ""
+                )
+                if not advice:
+                    return None
+                found = dataclasses.replace(found, advice=advice)
+            edit = own
         return dataclasses.replace(
             found, file=part.file, line=found.line - part.above, edit=edit, cause=self._in_files(found.cause, part),
             advice=self._in_files(found.advice, part),
         )  # fmt: skip
 
+    def _edits(self, edit: Edit) -> list[Edit]:
+        """An edit of the joined text as those of the user's files."""
+        first, last = self._part(edit.first), self._part(max(edit.first, edit.last))
+        if first is last and first is not None:
+            return [Edit(first.file, edit.first - first.above, edit.last - first.above, edit.lines)]
+        old = self._lines[edit.first - 1 : edit.last]
+        found = []
+        for kind, begin, end, start, stop in SequenceMatcher(None, old, edit.lines, False).get_opcodes():
+            part = self._part(edit.first + begin)
+            if kind == "equal" or part is None:
+                continue
+            above = edit.first - part.above
+            found.append(Edit(part.file, above + begin, above + end - 1, edit.lines[start:stop]))
+        return found
+
     def _with_names(self, edit: Edit) -> Edit | None:
         """An edit with imports of the names that only the user's other files have; None where it cannot have them."""
         before, module = read(edit.file), self._modules[edit.file]
         after = parsed("\n".join(applied([edit], before.lines)))
-        lacking = sorted(_names(after, ast.Load) - _names(before, ast.Load) - _bound(after) - {*module, *vars(builtins)})
+        lacking = sorted(
+            _names(after, ast.Load) - _names(before, ast.Load) - _bound(after) - {*module, *vars(builtins)}
+        )
         imports = []
         for name in lacking:
             owner = next((one for one in reversed(self._modules.values()) if name in one), None)
@@ -176,6 +213,24 @@ class Joined:
             return f"{match[0].removesuffix(match[1])}{number - part.above}"
 
         return _NUMBERED.sub(own, text)
+
+
+def _in_words(edits: Sequence[Edit]) -> str:
+    """Edits of several files in a sentence; empty where they are long."""
+    told = []
+    for one in edits:
+        first, text = source_line(one.file, one.first), " ".join(line.strip() for line in one.lines)
+        if len(one.lines) > 1 or one.last > one.first or len(text) > _WIDEST:
+            return ""
+        told.append(
+            f"put `{text}` above {first}"
+            if one.last < one.first
+            else f"{first} becomes `{text}`"
+            if text
+            else f"leave {first} out"
+        )
+    words = "; ".join(told)
+    return f"{words[:1].upper()}{words[1:]}." if len(told) <= _MOST_EDITS else ""
 
 
 def _names(source: Source, context: type[ast.expr_context]) -> set[str]:
@@ -281,14 +336,18 @@ def _text(file: str) -> str:
 
 def _imported(file: str, module: Mapping[str, Any]) -> Iterator[types.ModuleType]:
     """The modules that a file's lines import, also from its own package."""
-    package = str(module.get("__package__") or "")
     for one in ast.walk(parsed(_text(file)).tree):
         names = [part.name for part in one.names] if isinstance(one, (ast.Import, ast.ImportFrom)) else []
         if isinstance(one, ast.ImportFrom):
-            parts = package.split(".")[: len(package.split(".")) + 1 - one.level] if one.level else []
-            home = ".".join([*filter(None, parts), *filter(None, [one.module])])
+            home = _home(one, module)
             names = [home, *(f"{home}.{name}" for name in names)]
         yield from (sys.modules[name] for name in names if name in sys.modules)
+
+
+def _home(statement: ast.ImportFrom, module: Mapping[str, Any]) -> str:
+    """The module that `from .losses import focal` is of."""
+    package = str(module.get("__package__") or "").split(".") if statement.level else []
+    return ".".join(filter(None, [*package[: len(package) + 1 - statement.level], statement.module]))
 
 
 def _of(value: object) -> tuple[str, Mapping[str, Any]] | None:
