@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
@@ -76,7 +77,7 @@ def without_return(situation: Situation) -> Explanation | None:
 
 def _defined(node: ast.expr, spot: Spot) -> ast.FunctionDef | None:
     """The function of the file that a name stands for."""
-    code = getattr(lookup(node, spot), "__code__", None)
+    code: Any = getattr(lookup(node, spot), "__code__", None)
     first = spot.first_line(code) if code is not None else None
     own = [
         one for one in ast.walk(spot.source.tree)

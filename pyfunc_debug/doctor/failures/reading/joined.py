@@ -128,7 +128,7 @@ class Joined:
             for place, one in enumerate(given):
                 line = given[place + 1] if one == NAME and len(given) > place + 1 else None
                 part = self._part(line) if isinstance(line, int) else None
-                if part is not None:
+                if part is not None and isinstance(line, int):
                     found[place : place + 2] = part.file, line - part.above
             return tuple(found)
 

@@ -56,8 +56,8 @@ class Source:
             self.tree: ast.Module = syntax.parse("\n".join(_without_magics(self.lines)))
             if passed:
                 _Passed(passed).visit(self.tree)
-            above = any(line.lstrip().startswith("@") and "_function" in line for line in self.lines)
-            self.mapped: list[tuple[_Decorated, ast.Call]] = desugar(self.tree) if above else []
+            decorated = any(line.lstrip().startswith("@") and "_function" in line for line in self.lines)
+            self.mapped: list[tuple[_Decorated, ast.Call]] = desugar(self.tree) if decorated else []
         except (SyntaxError, ValueError, RecursionError):
             self.tree, self.mapped = ast.Module([], []), []
         self._calls: dict[frozenset[str], list[ast.Call]] = {}
