@@ -724,7 +724,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     reshape_counts.plainly,
 )
 
-FORMS: tuple[tuple[Rewrite, ...], ...] = ((by_place,), (inline_values,), (by_place, inline_values))
+FORMS: tuple[tuple[Rewrite, ...], ...] = ((by_place,), (inline_values,), (inline_values, by_place))
 """In which a program is read, one after the other, where it tells nothing to paste as it is written."""
 
 OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)

@@ -1,25 +1,31 @@
 """Arrays and datasets that are made inside of a call, read as if they had names: `fit(np.ones((4, 3)), y)`.
 
-A name is looked up, and what an expression gives is gone with the call. One that only computes is evaluated once more:
-it draws from a generator of its own, and a dataset is made only where no function of the user's is traced for it.
+A name is looked up, and what an expression gives is gone with the call, unless a frame of the library that was called
+still has it. One that only computes is evaluated once more: it draws from a generator of its own, and a dataset is made
+only where no function of the user's is traced for it.
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 import sys
 from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.evaluation import eagerly, evaluated, given_names
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, lines_of
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
-from pyfunc_debug.doctor.failures.reading.symbols import of_package
+from pyfunc_debug.doctor.failures.reading.symbols import calls, of_package
+from pyfunc_debug.program.frames import is_installed
 from pyfunc_debug.program.syntax import copied
 
+_HANDLER = "error_handler"
+_LIBRARY = re.compile(r"[/\\](?:tensorflow|keras|tf_keras)[/\\]")
 _DRAWN, _DATASET = "<drawn>", "<dataset>"
 _OF_DATASETS = frozenset(
     ("from_tensor_slices", "from_tensors", "range", "batch", "padded_batch", "shuffle", "repeat", "take", "skip",
@@ -35,8 +41,10 @@ def inline_values(source: Source, situation: Situation) -> Situation:
     for spot in situation.spots:
         found: dict[str, Any] = {}
         if spot.source is source and spot.statement is not None:
+            kept = _kept(situation, spot)
             for holder, field, place, node in _given(spot.statement):
-                value = _value(node, spot)
+                value = kept.get(node)
+                value = _value(node, spot) if value is None else value
                 if value is None:
                     continue
                 name = source.text(node)
@@ -48,6 +56,38 @@ def inline_values(source: Source, situation: Situation) -> Situation:
                     getattr(holder, field)[place] = named
         spots.append(dataclasses.replace(spot, variables=ChainMap(found, dict(spot.variables))) if found else spot)
     return dataclasses.replace(situation, spots=tuple(spots))
+
+
+def _kept(situation: Situation, spot: Spot) -> dict[ast.expr, Any]:
+    """The arguments of the call of TensorFlow's or Keras' at which a line was: the frame that it led to has them."""
+    frames = list(lines_of((situation.error, situation.inner)))
+    for (outer, line), (frame, _) in pairwise(frames):
+        file = frame.f_code.co_filename
+        if frame.f_code.co_name != _HANDLER or not is_installed(file) or not _LIBRARY.search(file):
+            continue
+        if frame.f_back is not outer or situation.place(outer.f_code.co_filename, line) != (spot.file, spot.line):
+            continue
+        given, words = frame.f_locals.get("args"), frame.f_locals.get("kwargs")
+        name = getattr(frame.f_locals.get("fn"), "__name__", "")
+        called = [one for one in calls(spot.statement or ast.Pass()) if dotted(one.func).rpartition(".")[2] == name]
+        if len(called) != 1 or not isinstance(given, tuple) or not isinstance(words, dict):
+            continue
+        call = called[0]
+        before = len(given) - len(call.args)  # the object whose method it is
+        starred = any(isinstance(one, ast.Starred) for one in call.args)
+        found = {} if starred or before not in (0, 1) else dict(zip(call.args, given[before:]))
+        found |= {one.value: words[one.arg] for one in call.keywords if one.arg in words}
+        return dict(_parts(found))
+    return {}
+
+
+def _parts(found: dict[ast.expr, Any]) -> Iterator[tuple[ast.expr, Any]]:
+    """Expressions and values, also of the parts of written tuples and lists."""
+    for node, value in found.items():
+        yield node, value
+        written = node.elts if isinstance(node, (ast.Tuple, ast.List)) else []
+        if written and isinstance(value, (tuple, list)) and len(value) == len(written):
+            yield from _parts(dict(zip(written, value)))
 
 
 def _given(statement: ast.stmt) -> Iterator[tuple[ast.AST, str, int | None, ast.expr]]:

@@ -14,7 +14,7 @@ import inspect
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import SequenceMatcher
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.added_imports import with_lines_above
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied
 from pyfunc_debug.doctor.failures.reading.situation import Query, Situation, lines_of, spots_of, with_places
-from pyfunc_debug.doctor.failures.reading.source import Source, parsed, put, read
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parsed, put, read
 from pyfunc_debug.places import cell_number, cells_here, source_line
 from pyfunc_debug.program.file_lines import current_lines
 from pyfunc_debug.program.frames import is_installed, is_user
@@ -79,7 +79,6 @@ class Joined:
             for spot in situation.spots
         )  # fmt: skip
         self._above = above
-        self._passed = {line + one.above for one in self._parts for line in self._lines_of_imports(one.file)}
         self._situation = dataclasses.replace(
             situation,
             spots=spots,
@@ -92,18 +91,29 @@ class Joined:
         self.several = len(self._parts) > 1
         """Whether there is more than one file."""
 
-    def _lines_of_imports(self, file: str) -> Iterator[int]:
-        """The lines by which a file imports names of the others, as they are called there."""
-        for one in ast.walk(read(file).tree):
-            if isinstance(one, ast.ImportFrom) and all(part.asname in (None, part.name) for part in one.names):
-                home = sys.modules.get(_home(one, self._modules[file]))
-                if getattr(home, "__file__", None) in self._above:
-                    yield one.lineno
+    def _with_own_names(self, tree: ast.Module) -> None:
+        """Reads `losses.focal` as `focal`, and the imports of that as nothing: it is here, by its own name."""
+        taken = {part.file: _bound(read(part.file)) for part in self._parts}
+        for place, statement in enumerate(tree.body):
+            part = self._part(statement.lineno)
+            if part is not None and self._is_import(statement, part.file):
+                tree.body[place] = ast.copy_location(ast.Pass(), statement)
+            elif part is not None:
+                _OwnNames(self._modules, part.file, taken).visit(statement)
+
+    def _is_import(self, statement: ast.stmt, file: str) -> bool:
+        """Whether it imports names of another of the files, as they are called there."""
+        if not isinstance(statement, ast.ImportFrom) or any(
+            one.asname not in (None, one.name) for one in statement.names
+        ):
+            return False
+        home = sys.modules.get(_home(statement, self._modules[file]))
+        return getattr(home, "__file__", None) in self._modules
 
     @contextmanager
     def read(self, *rewrites: Rewrite) -> Iterator[Situation]:
         """The failure as it is read while the files are one, with their calls in another form."""
-        source, found = Source(self._lines, self._above, self._passed), self._situation
+        source, found = Source(self._lines, self._above, self._with_own_names), self._situation
         for rewrite in rewrites if not source.mapped else ():
             source = source.renewed()
             with put(NAME, source):
@@ -213,6 +223,27 @@ class Joined:
             return f"{match[0].removesuffix(match[1])}{number - part.above}"
 
         return _NUMBERED.sub(own, text)
+
+
+class _OwnNames(ast.NodeTransformer):
+    """Attributes of the user's modules, where no other file has the name, as that name in the same place."""
+
+    def __init__(
+        self, modules: Mapping[str, Mapping[str, Any]], file: str, taken: Mapping[str, Collection[str]]
+    ) -> None:
+        self._modules, self._file, self._taken = modules, file, taken
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        first, *parts = dotted(node.value).split(".")
+        owner: Any = self._modules[self._file].get(first)
+        for one in parts:
+            owner = vars(owner).get(one) if isinstance(owner, types.ModuleType) else None
+        home = getattr(owner, "__file__", None) if isinstance(owner, types.ModuleType) else None
+        taken = any(node.attr in names for file, names in self._taken.items() if file != home)
+        if home not in self._modules or home == self._file or taken or node.attr not in self._taken[str(home)]:
+            return node
+        return ast.copy_location(ast.Name(node.attr, node.ctx), node)
 
 
 def _in_words(edits: Sequence[Edit]) -> str:

@@ -8,7 +8,7 @@ import io
 import linecache
 import textwrap
 import tokenize
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -26,36 +26,27 @@ _FARTHEST = 30
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-class _Passed(ast.NodeTransformer):
-    """Puts `pass` in the place of the imports that begin on some lines."""
-
-    def __init__(self, lines: Collection[int]) -> None:
-        self._lines = lines
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, (ast.Import, ast.ImportFrom)) and node.lineno in self._lines:
-            return ast.copy_location(ast.Pass(), node)
-        return node if isinstance(node, ast.expr) else self.generic_visit(node)
-
-
 class Source:
     """A file's text and tree; empty where it cannot be read or is not Python.
 
     Args:
       lines: The text.
       above: Of several files that are read as one, the lines that stand above each.
-      passed: Lines whose statements are read as if they were `pass`: what they import is here.
+      changed: Changes the tree, whose nodes keep their places.
     """
 
     def __init__(
-        self, lines: list[str], above: Mapping[str, int] = MappingProxyType({}), passed: Collection[int] = ()
+        self,
+        lines: list[str],
+        above: Mapping[str, int] = MappingProxyType({}),
+        changed: Callable[[ast.Module], object] | None = None,
     ) -> None:
         self.lines = [line.rstrip("\n") for line in lines]
         self.above = above
         try:
             self.tree: ast.Module = syntax.parse("\n".join(_without_magics(self.lines)))
-            if passed:
-                _Passed(passed).visit(self.tree)
+            if changed is not None:
+                changed(self.tree)
             decorated = any(line.lstrip().startswith("@") and "_function" in line for line in self.lines)
             self.mapped: list[tuple[_Decorated, ast.Call]] = desugar(self.tree) if decorated else []
         except (SyntaxError, ValueError, RecursionError):
