@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.doctor.pasting import run
-from tests.doctor.reshaped.engine import Task, outcome
+from tests.doctor.pasting import parts, pasted, pastes, run
+from tests.doctor.reshaped.engine import TOLD, Task, outcome, tasks
 from tests.doctor.test_failures import in_a_notebook
 
 LOSSES = """
@@ -70,7 +73,9 @@ FORMS = (
     # positional arguments by name, and data that are made inside of the call
     ("model.fit(np.random.rand(4, 20).astype('float32'), np.random.rand(20).astype('float32'), verbose=0)", True),
     ("model.fit(x=np.random.rand(4, 20).astype('float32'), y=np.random.rand(20).astype('float32'), verbose=0)", True),
-    ("model.fit(drawn(4), np.random.rand(20).astype('float32'), verbose=0)", False),
+    ("model.fit(drawn(4), np.random.rand(20).astype('float32'), verbose=0)", True),
+    ("model.fit(x=drawn(4), y=np.random.rand(20).astype('float32'), verbose=0)", True),
+    ("model.fit(*[drawn(4), np.random.rand(20).astype('float32')], verbose=0)", False),
 )
 MODEL = """import numpy as np, tensorflow as tf
 calls = []
@@ -96,3 +101,93 @@ def test_arrays_that_are_made_in_the_call_are_known_by_shape_and_nothing_of_the_
     found = outcome(Task("rows", {"program.py": text}, text, "structure"))
     assert found.verdict == ("told" if told else "untold"), found
     assert "Data cardinality" in found.error
+
+
+PROJECTS = dict(parts(Path(__file__).with_name("projects.txt").read_text()))
+
+
+def recorded(files, folder, monkeypatch):
+    """Runs program.py of a project: the error, what is told, and the rules of the findings."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        (path.parent / "__init__.py").touch()
+        path.write_text(text)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    try:
+        error, told, recording = run(folder / "program.py")
+    finally:
+        for name in [one for one in sys.modules if one.partition(".")[0] == "proj"]:
+            del sys.modules[name]
+    return error, told, [one.rule for one in recording.findings()]
+
+
+@pytest.mark.parametrize("head", PROJECTS)
+def test_a_project_of_a_package_is_told_why_it_fails_and_runs_with_what_is_pasted(head, tmp_path, monkeypatch):
+    files = dict(re.findall(r"^--- (\S+)\n(.*?)(?=^--- |\Z)", PROJECTS[head], re.MULTILINE | re.DOTALL))
+    for number in range(4):
+        error, told, rules = recorded(files, tmp_path / str(number), monkeypatch)
+        if number == 0:
+            assert head.split()[1] in rules, told
+        if error is None:
+            break
+        assert pastes(told), (told, error)
+        named = re.findall(r"(?:Put above|Replace(?: lines)?) (\S+?):\d+", told)[0]
+        file = next(one for one in files if os.path.basename(one) == named)
+        files = {**files, file: pasted(files[file], told)}
+    assert number
+    assert error is None
+
+
+IN_MODULE = (
+    "above_tape-forward_above_the_tape", "batches-ragged_beside_batch", "first_images-a_batch_of_one_given_back",
+    "landed-label_as_a_number_of_rows", "late-optimizer_of_listed_variables", "loaded_configs-array_read_in_init",
+    "matrices-mean_that_a_dict_keeps", "measured-lambda_without_a_return", "method_signatures-compile_loss",
+    "taped-cvar2_top", "threads_more-cache_of_tensors", "untracked_resources-a_table_of_the_module",
+    "users-folder_of_images_and_opencv", "written_calls-dict_as_inputs",
+    "decorated-numpy_function_on_an_input_with_a_list_of_dtypes",
+)  # fmt: skip
+
+
+@functools.cache
+def in_module():
+    return {one.name: one for one in tasks("in_module")}
+
+
+@pytest.mark.parametrize("name", IN_MODULE)
+def test_functions_classes_and_their_globals_in_a_module_of_their_own_are_read_with_the_program(name):
+    assert outcome(in_module()[name]).verdict == TOLD
+
+
+APPENDED = {
+    "parts.py": """import tensorflow as tf
+losses = []
+@tf.function
+def step(x, losses):
+    loss = tf.reduce_sum(x ** 2)
+    losses.append(loss)
+""",
+    "program.py": """import tensorflow as tf
+from parts import losses, step
+for k in range(3):
+    step(tf.ones(2) * k, losses)
+print(len(losses), float(losses[-1]))
+""",
+}
+
+
+def test_a_change_of_two_files_is_said_in_words():
+    found = outcome(Task("appended", APPENDED, "", "structure"), paste=False)
+    words = " ".join(found.told[0].split())
+    assert "Parts.py" not in words
+    assert "Change parts.py:4 to `def step(x):`, parts.py:6 to `return loss` and program.py:4 to `losses." in words
+
+
+AGAIN = PIPELINE.replace("def load(path):", "def load(path, size=4):").lstrip("\n")
+
+
+def test_a_cell_that_was_changed_and_ran_again_counts_once(tmp_path):
+    file = repr(str(tmp_path / "i.png"))
+    text, _ = in_a_notebook(READING.replace("FILE", file), PIPELINE.lstrip("\n"), AGAIN)
+    assert "Replace cell [2]:3 by:\n    image = tf.io.decode_png(tf.io.read_file(path))" in text

@@ -23,6 +23,7 @@ from pyfunc_debug.doctor.failures.pastes.added_imports import with_lines_above
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied
 from pyfunc_debug.doctor.failures.reading.situation import Query, Situation, lines_of, spots_of, with_places
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parsed, put, read
+from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.places import cell_number, cells_here, source_line
 from pyfunc_debug.program.file_lines import current_lines
 from pyfunc_debug.program.frames import is_installed, is_user
@@ -253,15 +254,8 @@ def _in_words(edits: Sequence[Edit]) -> str:
         first, text = source_line(one.file, one.first), " ".join(line.strip() for line in one.lines)
         if len(one.lines) > 1 or one.last > one.first or len(text) > _WIDEST:
             return ""
-        told.append(
-            f"put `{text}` above {first}"
-            if one.last < one.first
-            else f"{first} becomes `{text}`"
-            if text
-            else f"leave {first} out"
-        )
-    words = "; ".join(told)
-    return f"{words[:1].upper()}{words[1:]}." if len(told) <= _MOST_EDITS else ""
+        told.append(f"{first} to `{text}`" if text and one.last == one.first else "")
+    return f"Change {listed(told)}." if all(told) and len(told) <= _MOST_EDITS else ""
 
 
 def _names(source: Source, context: type[ast.expr_context]) -> set[str]:
