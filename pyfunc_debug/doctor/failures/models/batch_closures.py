@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import dis
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
@@ -69,12 +69,12 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None and by == "Keras":
         return None
     spot = spot or next(
-        (one for one in situation.spots if one.file in {code.co_filename for code in read.readers}), None
+        (one for one in situation.spots if any(one.first_line(code) is not None for code in read.readers)), None
     )
     if spot is None:
         return None
     first = next(iter(read.readers))
-    line = spot.line if _runs(spot, read) else first.co_firstlineno
+    line = spot.line if _runs(spot, read) else spot.first_line(first) or spot.line
     kept, who = list(read.tensors), list(dict.fromkeys(read.readers.values()))
     losses = [each.__name__ for each in _functions(model, _GIVEN[:1])]
     given = "losses and metrics" if 0 < len(losses) < len(top) else "a loss" if losses else "a metric"
@@ -107,7 +107,7 @@ def explain(situation: Situation) -> Explanation | None:
 def _runs(spot: Spot, read: _Read) -> bool:
     """Whether a frame is one of the functions that read such a tensor."""
     return any(
-        code.co_filename == spot.file and code.co_name == spot.code and code.co_firstlineno <= spot.line
+        (first := spot.first_line(code)) is not None and code.co_name == spot.code and first <= spot.line
         for code in read.readers
     )
 
@@ -222,8 +222,11 @@ def _edit(spot: Spot, top: list[str], read: _Read) -> Edit | None:
     if not model or statement is None or any(isinstance(one, (ast.For, ast.While)) for one in source.around(statement)):
         return None
     scope = next((one for one in source.around(statement) if isinstance(one, ast.FunctionDef)), None)
-    words = {_word(source, scope, name, read) for name in read.tensors}
-    if len(words) != 1 or "" in words or not _alone(source, scope, statement, read):
+    begins = {spot.first_line(code) for code in read.readers}
+    if None in begins or not source.together(statement.lineno, *(one for one in begins if one is not None)):
+        return None  # a name of their module is not one of the module that compiles
+    words = {_word(source, scope, name, read, begins) for name in read.tensors}
+    if len(words) != 1 or "" in words or not _alone(source, scope, statement, read, begins):
         return None
     blanks, kept = indent_of(source.lines[statement.lineno - 1]), list(read.tensors)
     keras, listed = f"{keras_name(spot)}.Model", ", ".join(kept)
@@ -247,13 +250,12 @@ def _defined(source: Source) -> set[str]:
     return {one.name for one in ast.walk(source.tree) if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
 
 
-def _word(source: Source, scope: ast.FunctionDef | None, name: str, read: _Read) -> str:
+def _word(source: Source, scope: ast.FunctionDef | None, name: str, read: _Read, lines: Collection[int | None]) -> str:
     """By which statement a function beside `compile` may write a name that the readers read; "" by none."""
     if name in read.closed:
         inside = scope is not None and name in _bound(scope) and all(
-            any(isinstance(one, (ast.FunctionDef, ast.Lambda)) and one.lineno == code.co_firstlineno
-                for one in ast.walk(scope))
-            for code in read.readers
+            any(isinstance(one, (ast.FunctionDef, ast.Lambda)) and one.lineno == first for one in ast.walk(scope))
+            for first in lines
         )  # fmt: skip
         return "nonlocal" if inside else ""
     if scope is None or (name not in _bound(scope) and len(source.calls_of(frozenset({scope.name}))) == 1):
@@ -274,14 +276,15 @@ def _bound(function: ast.FunctionDef) -> set[str]:
     return found
 
 
-def _alone(source: Source, scope: ast.FunctionDef | None, statement: ast.stmt, read: _Read) -> bool:
+def _alone(
+    source: Source, scope: ast.FunctionDef | None, statement: ast.stmt, read: _Read, lines: Collection[int | None]
+) -> bool:
     """Whether nothing but the losses and metrics reads the names after `compile`."""
-    first = {code.co_firstlineno for code in read.readers}
     for one in ast.walk(source.tree):
         if not isinstance(one, ast.Name) or one.id not in read.tensors or not isinstance(one.ctx, ast.Load):
             continue
         around = [each for each in source.around(one) if isinstance(each, (ast.FunctionDef, ast.Lambda))]
-        if any(each.lineno in first for each in around):
+        if any(each.lineno in lines for each in around):
             continue
         if around[:1] != ([scope] if scope is not None else []) and (read.closed or around):
             if read.closed and scope not in around:
