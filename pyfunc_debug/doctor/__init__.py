@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from pyfunc_debug.analysis.replicas import Replicas
-from pyfunc_debug.doctor import across, overlaps
+from pyfunc_debug.doctor import across, joined_files, overlaps
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.imports import with_imports
 from pyfunc_debug.doctor.rules import Rule
@@ -54,13 +54,15 @@ def examine(
     wanted = _wanted(select, ignore)
     facts = Facts(reader, front)
     silenced = Silenced(facts)
+    rules = [module for module in _rules() if any(map(wanted, module.NAMES))]
     found = [
-        with_imports(facts, _of_stored(facts, finding))
-        for module in _rules()
-        if any(map(wanted, module.NAMES))
-        for finding in _check(module, facts)
-        if wanted(finding.rule) and not silenced(finding)
+        with_imports(facts, finding) for module in rules for finding in _check(module, facts) if wanted(finding.rule)
     ]
+    found = joined_files.added(facts, found, lambda whole: [
+        finding for module in rules for finding in _check(module, whole)
+        if wanted(finding.rule) and finding.rule != TROUBLE
+    ])  # fmt: skip
+    found = [_of_stored(facts, finding) for finding in found if not silenced(finding)]
     found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.rule, finding.node or 0))
     return list(overlaps.marked(found))
 

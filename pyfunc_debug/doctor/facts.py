@@ -190,8 +190,14 @@ class Facts:
 
     @cached_property
     def files(self) -> list[str]:
-        """The user's files whose text is in the recording."""
-        return [file for (file,) in self.reader.rows("SELECT file FROM source")]
+        """The user's files whose text is in the recording; without those that were only imported."""
+        imported = set(self.imported)
+        return [file for (file,) in self.reader.rows("SELECT file FROM source") if file not in imported]
+
+    @cached_property
+    def imported(self) -> list[str]:
+        """Files of the user's modules of which no line was seen: their texts are in the recording, too."""
+        return list(self.meta.get("imported") or ())
 
     def source(self, file: str | None) -> list[str]:
         """Lines of a file of the user's as they were when recorded; empty if they are not in the recording."""

@@ -74,7 +74,7 @@ _META: dict[str, Spec] = {
     "budget": (int, str, NoneType), "dropped": ({str: (int, {str: {str: int}})}, NoneType), "troubles": {str: int},
     "stopped": (str, NoneType), "limits": (str, NoneType), "end_ns": (int, NoneType), "ended": (dict, NoneType),
     "cost": ({str: (int, float)}, NoneType), "process": dict, "ring": (str, NoneType), "journal": str,
-    "folder_budget": (int, NoneType), "folder_full": bool,
+    "imported": [str], "program": (str, NoneType), "folder_budget": (int, NoneType), "folder_full": bool,
     "gil": (dict, NoneType), "inputs": (list, NoneType),
     "role": str, "rank": (int, NoneType), "anchors": [list],
     "death": {"sign_ns": int, "running": [int], "recovered": int, "missing": int},

@@ -66,7 +66,7 @@ def _tick() -> int:
     return 0
 
 
-class _Connection(sqlite3.Connection):
+class Connection(sqlite3.Connection):
     """Looks at tables before they are first read."""
 
     look: Callable[[str], None] = staticmethod(lambda sql: None)
@@ -79,7 +79,7 @@ class _Connection(sqlite3.Connection):
 class _Desk:
     """One thread's connection, with its one cursor: a connection keeps weak references to its cursors."""
 
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.cursor = connection.cursor()
         self.at_work = threading.RLock()
@@ -120,6 +120,12 @@ class Reader:
             raise
         learn_cells(self.meta.get("cells") or {})
 
+    def _take_over(self, other: Reader) -> None:
+        """Reads the same file as another reader, and does not check again what that one has."""
+        self.path, self._file, self.version, self._copies = other.path, other._file, other.version, None
+        self._unchecked, self._checking = other._unchecked, other._checking
+        self._desks, self._closed = {}, False
+
     @property
     def name(self) -> str:
         """Its file's name, as text that any terminal, page and file can hold."""
@@ -158,7 +164,7 @@ class Reader:
                     return
 
     @property
-    def _db(self) -> _Connection:
+    def _db(self) -> Connection:
         return self._own.connection
 
     def look(self, sql: str) -> None:
@@ -196,12 +202,12 @@ class Reader:
                     raise KeyboardInterrupt from None
                 raise
 
-    def _open(self) -> _Connection:
+    def _open(self) -> Connection:
         self._must_be_a_file()
         try:
             uri = f"file:{urllib.parse.quote(os.fsencode(self._file))}?mode=ro"
             connection = sqlite3.connect(
-                uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10, factory=_Connection
+                uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10, factory=Connection
             )
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.set_progress_handler(_tick, _TICK)

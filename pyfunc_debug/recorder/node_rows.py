@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, NodeFacts
-from pyfunc_debug.program.frames import is_user, line_text
+from pyfunc_debug.program.frames import is_installed, is_user, line_text
+from pyfunc_debug.program.imported_files import imported_files
 from pyfunc_debug.program.threads import current_name
 from pyfunc_debug.recorder.batch import Batch
 
 _SOURCE_LARGEST = 2 << 20
+_IMPORTED_LARGEST = 200_000
 
 
 class NodeRows:
@@ -196,6 +198,20 @@ class NodeRows:
         main = sys.modules.get("__main__")
         if not self._sources and getattr(main, "__name__", "") == "__main__":  # a spawned process has not run all of it
             self.source(batch, getattr(main, "__file__", None))
+
+    def imported(self, batch: Batch) -> None:
+        """Stores the program's text and those of the user's own modules that these files import, and says which."""
+        main = getattr(sys.modules.get("__main__"), "__file__", None)
+        main = main if isinstance(main, str) and is_user(main) and not is_installed(main) else None
+        stored = [*self._sources, *([main] if main is not None else [])]
+        if not self._sources:
+            return
+        files = [file for file in (*stored, *imported_files(stored)) if file not in self._sources]
+        if files:
+            batch.add("meta", "imported", json.dumps(files))
+            batch.add("meta", "program", json.dumps(main))
+        for file in files:
+            self.source(batch, file, _IMPORTED_LARGEST)
 
     def thread(self, batch: Batch, native_id: int) -> int:
         """The number of a thread, writing its row when it is new."""

@@ -337,11 +337,12 @@ class Worker:
     def _write_reserved(self) -> None:
         """The recording ends: the calls that were held back from the budget go into the room that is kept for them.
 
-        So does the text of a program in which nothing was traced.
+        So do the text of a program in which nothing was traced, and those of the modules that it imports.
         """
         batch = Batch()
         self._rows.calls.reserved(batch)
         self._rows.nodes.program(batch)
+        self._rows.nodes.imported(batch)
         self._write(batch)
 
     def _once_a_second(self, now: bool) -> None:

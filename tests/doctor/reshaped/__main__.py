@@ -11,6 +11,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from tests.doctor.reshaped.engine import LESS, outcomes, tasks
 from tests.doctor.reshaped.shapes import SHAPES
+from tests.doctor.reshaped.silent import outcome, silent
 
 
 def main() -> None:
@@ -21,12 +22,14 @@ def main() -> None:
     parser.add_argument("--one-of", type=int, default=1, help="one of so many programs")
     parser.add_argument("--first", type=int, default=0, help="where the count of --one-of begins")
     parser.add_argument("--once", action="store_true", help="only look at what is told, and paste nothing")
+    parser.add_argument("--silent", action="store_true", help="those that do not fail: the programs of the rules")
     parser.add_argument("-j", type=int, default=2, help="programs at once")
     options = parser.parse_args()
     for shape in options.shapes:
-        chosen = [one for one in tasks(shape) if re.search(options.only, one.name)][options.first :: options.one_of]
+        every = silent(shape) if options.silent else tasks(shape)
+        chosen = [one for one in every if re.search(options.only, one.name)][options.first :: options.one_of]
         counts: Counter[str] = Counter()
-        for task, what in outcomes(chosen, options.j, not options.once):
+        for task, what in outcomes(chosen, options.j, not options.once, outcome if options.silent else None):
             counts[what.verdict] += 1
             if what.verdict in LESS:
                 print(f"##### {shape}: {task.name}: {what.verdict} (expected {task.expected})")

@@ -9,9 +9,10 @@ import select
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.doctor.matrix.engine import warm
 from tests.doctor.pasting import pasted, pastes, run
@@ -65,15 +66,24 @@ def tasks(shape: str) -> list[Task]:
     return found
 
 
-def outcomes(chosen: list[Task], jobs: int, paste: bool = True) -> Iterator[tuple[Task, Outcome]]:
-    """Runs them, several processes at once; each process ends after a few programs."""
+def outcomes(
+    chosen: list[Any], jobs: int, paste: bool = True, of: Callable[[Any, bool], Outcome] | None = None
+) -> Iterator[tuple[Any, Outcome]]:
+    """Runs them, several processes at once; each process ends after a few programs.
+
+    Args:
+      chosen: The programs.
+      jobs: How many processes at once.
+      paste: Whether what is printed is done to them, too.
+      of: Runs one of them; `outcome` if there is none.
+    """
     warm()
     waiting = [chosen[place : place + _TOGETHER] for place in range(0, len(chosen), _TOGETHER)]
-    running: dict[int, tuple[int, list[Task], bytearray]] = {}
+    running: dict[int, tuple[int, list[Any], bytearray]] = {}
     while waiting or running:
         while waiting and len(running) < jobs:
             some = waiting.pop(0)
-            pid, end = _forked(some, paste)
+            pid, end = _forked(some, paste, of or outcome)
             running[end] = (pid, some, bytearray())
         ready = select.select(list(running), [], [], HANG_S)[0]
         for end in ready or list(running):
@@ -96,7 +106,7 @@ def outcomes(chosen: list[Task], jobs: int, paste: bool = True) -> Iterator[tupl
                 waiting[:0] = [some] if some else []
 
 
-def _forked(some: list[Task], paste: bool) -> tuple[int, int]:
+def _forked(some: list[Any], paste: bool, of: Callable[[Any, bool], Outcome]) -> tuple[int, int]:
     """A process that runs them, and where it writes what became of each."""
     theirs, ours = os.pipe()
     pid = os.fork()
@@ -109,7 +119,7 @@ def _forked(some: list[Task], paste: bool) -> tuple[int, int]:
     os.dup2(quiet, 2)
     try:
         for one in some:
-            data = pickle.dumps(outcome(one, paste))
+            data = pickle.dumps(of(one, paste))
             os.write(ours, len(data).to_bytes(8, "big") + data)
     finally:
         os._exit(0)
@@ -134,7 +144,7 @@ def outcome(task: Task, paste: bool = True) -> Outcome:
     if found.verdict != TOLD or words or not paste:
         return found
     for _ in range(ROUNDS):
-        files = _applied(files, told)
+        files = applied(files, told)
         error, told, _ = _recorded(files)
         if error is None:
             return found
@@ -155,7 +165,7 @@ def _alike(one: BaseException | None, other: BaseException | None) -> bool:
     return type(one) is type(other) and str(one)[:20] == str(other)[:20]
 
 
-def _applied(files: Files, told: str) -> Files:
+def applied(files: Files, told: str) -> Files:
     """The files with what is told done to the one that it names."""
     named = re.findall(r"(?:Put above|Replace(?: lines)?) (\S+?):\d+", told)
     file = next((Path(one).name for one in named if Path(one).name in files), MAIN)

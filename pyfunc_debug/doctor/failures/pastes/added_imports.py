@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, indent_of, read
 
-_MODULES = {
+MODULES = {
     "tf": "tensorflow", "np": "numpy", "keras": "keras", "math": "math", "functools": "functools",
     "threading": "threading", "os": "os", "asyncio": "asyncio",
 }  # fmt: skip
@@ -57,14 +57,14 @@ def lacking(source: Source, line: int, pasted: Sequence[str]) -> list[str]:
     """Names of modules, such as `tf`, that pasted lines read and a file does not have at the line they go to."""
     text = "\n".join(pasted)
     return [
-        name for name in _MODULES
+        name for name in MODULES
         if re.search(rf"(?<![\w.\"'`]){name}\.[a-zA-Z_]", text) and not _bound(source, name, line)
         and not re.search(rf"^\s*{_import(name)}$", text, re.MULTILINE)
     ]  # fmt: skip
 
 
 def _import(name: str) -> str:
-    return f"import {_MODULES[name]} as {name}" if _MODULES[name] != name else f"import {name}"
+    return f"import {MODULES[name]} as {name}" if MODULES[name] != name else f"import {name}"
 
 
 def import_above(source: Source, file: str, names: Collection[str]) -> Edit | None:

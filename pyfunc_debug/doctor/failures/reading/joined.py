@@ -11,7 +11,6 @@ import ast
 import builtins
 import dataclasses
 import inspect
-import re
 import sys
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,12 +22,12 @@ from pyfunc_debug.doctor.failures.pastes.added_imports import with_lines_above
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied
 from pyfunc_debug.doctor.failures.reading.situation import Query, Situation, lines_of, spots_of, with_places
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parsed, put, read
+from pyfunc_debug.doctor.failures.reading.text_parts import NAME, Parts
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.places import cell_number, cells_here, source_line
 from pyfunc_debug.program.file_lines import current_lines
 from pyfunc_debug.program.frames import is_installed, is_user
 
-NAME = "joined by pyfunc-debug.py"
 Rewrite = Callable[[Source, Situation], Situation]
 """Changes the tree of the joined source, whose nodes keep their places; gives the situation that belongs to it."""
 _DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -37,16 +36,6 @@ _MOST_LINES = 20_000
 _MOST_EDITS = 3
 _WIDEST = 60
 """Of the edits in several files that are said in words: how many, and how long a line."""
-_NUMBERED = re.compile(rf"(?:{re.escape(NAME)}:|\blines? |(?<=\d to )|(?<=\d and ))(\d+)\b")
-
-
-@dataclasses.dataclass(frozen=True)
-class _Part:
-    """A file in the joined text: it begins behind line `above`."""
-
-    file: str
-    above: int
-    count: int
 
 
 class Joined:
@@ -61,16 +50,14 @@ class Joined:
     def __init__(
         self, situation: Situation, files: Mapping[str, Mapping[str, Any]], imports: Mapping[str, Sequence[str]]
     ) -> None:
-        self._lines: list[str] = []
-        self._parts: list[_Part] = []
+        self._parts = Parts()
         for file in files:
             own = [line.rstrip("\n") for line in current_lines(file)]
-            if not parsed("\n".join(own)).tree.body or len(self._lines) + len(own) > _MOST_LINES:
+            if not parsed("\n".join(own)).tree.body or len(self._parts.lines) + len(own) > _MOST_LINES:
                 continue  # one that is empty or no Python would make nothing of all of them
-            self._parts.append(_Part(file, len(self._lines), len(own)))
-            self._lines += [*own, ""]
-        above = {one.file: one.above for one in self._parts}
-        self._modules = {one.file: files[one.file] for one in self._parts}
+            self._parts.add(file, own)
+        above = self._parts.above
+        self._modules = {one.file: files[one.file] for one in self._parts.files}
         every = list(reversed(self._modules.values()))
         spots = tuple(
             dataclasses.replace(
@@ -79,7 +66,6 @@ class Joined:
             ) if spot.file in above else spot
             for spot in situation.spots
         )  # fmt: skip
-        self._above = above
         self._situation = dataclasses.replace(
             situation,
             spots=spots,
@@ -89,14 +75,14 @@ class Joined:
         self._situation = dataclasses.replace(
             self._situation, message=with_places(situation.message, self._situation.place)
         )
-        self.several = len(self._parts) > 1
+        self.several = len(self._parts.files) > 1
         """Whether there is more than one file."""
 
     def _with_own_names(self, tree: ast.Module) -> None:
         """Reads `losses.focal` as `focal`, and the imports of that as nothing: it is here, by its own name."""
-        taken = {part.file: _bound(read(part.file)) for part in self._parts}
+        taken = {part.file: _bound(read(part.file)) for part in self._parts.files}
         for place, statement in enumerate(tree.body):
-            part = self._part(statement.lineno)
+            part = self._parts.at(statement.lineno)
             if part is not None and self._is_import(statement, part.file):
                 tree.body[place] = ast.copy_location(ast.Pass(), statement)
             elif part is not None:
@@ -114,7 +100,7 @@ class Joined:
     @contextmanager
     def read(self, *rewrites: Rewrite) -> Iterator[Situation]:
         """The failure as it is read while the files are one, with their calls in another form."""
-        source, found = Source(self._lines, self._above, self._with_own_names), self._situation
+        source, found = Source(self._parts.lines, self._parts.above, self._with_own_names), self._situation
         for rewrite in rewrites if not source.mapped else ():
             source = source.renewed()
             with put(NAME, source):
@@ -126,7 +112,7 @@ class Joined:
         """Asks the recording, of which the joined text is the only file."""
 
         def here(row: Sequence[Any]) -> tuple[Any, ...]:
-            above = [self._above.get(one) if isinstance(one, str) else None for one in row]
+            above = [self._parts.above.get(one) if isinstance(one, str) else None for one in row]
             return tuple(
                 NAME if above[place] is not None
                 else one + lines if place and (lines := above[place - 1]) is not None and isinstance(one, int)
@@ -138,7 +124,7 @@ class Joined:
             found = list(given)
             for place, one in enumerate(given):
                 line = given[place + 1] if one == NAME and len(given) > place + 1 else None
-                part = self._part(line) if isinstance(line, int) else None
+                part = self._parts.at(line) if isinstance(line, int) else None
                 if part is not None and isinstance(line, int):
                     found[place : place + 2] = part.file, line - part.above
             return tuple(found)
@@ -157,7 +143,7 @@ class Joined:
         """
         if found.file != NAME:
             return found
-        part = self._part(found.line)
+        part = self._parts.at(found.line)
         edit = found.edit
         if part is None:
             return None
@@ -173,19 +159,19 @@ class Joined:
                 found = dataclasses.replace(found, advice=advice)
             edit = own
         return dataclasses.replace(
-            found, file=part.file, line=found.line - part.above, edit=edit, cause=self._in_files(found.cause, part),
-            advice=self._in_files(found.advice, part),
+            found, file=part.file, line=found.line - part.above, edit=edit,
+            cause=self._parts.in_files(found.cause, part), advice=self._parts.in_files(found.advice, part),
         )  # fmt: skip
 
     def _edits(self, edit: Edit) -> list[Edit]:
         """An edit of the joined text as those of the user's files."""
-        first, last = self._part(edit.first), self._part(max(edit.first, edit.last))
+        first, last = self._parts.at(edit.first), self._parts.at(max(edit.first, edit.last))
         if first is last and first is not None:
             return [Edit(first.file, edit.first - first.above, edit.last - first.above, edit.lines)]
-        old = self._lines[edit.first - 1 : edit.last]
+        old = self._parts.lines[edit.first - 1 : edit.last]
         found = []
         for kind, begin, end, start, stop in SequenceMatcher(None, old, edit.lines, False).get_opcodes():
-            part = self._part(edit.first + begin)
+            part = self._parts.at(edit.first + begin)
             if kind == "equal" or part is None:
                 continue
             above = edit.first - part.above
@@ -207,23 +193,6 @@ class Joined:
                 return None
             imports.append(line)
         return with_lines_above(imports, edit, before) if imports else edit
-
-    def _part(self, line: int) -> _Part | None:
-        return next((one for one in self._parts if one.above < line <= one.above + one.count + 1), None)
-
-    def _in_files(self, text: str, about: _Part) -> str:
-        """A text whose lines are those of the joined one, with the user's: `line 4`, or `losses.py:4` of another."""
-
-        def own(match: re.Match[str]) -> str:
-            number = int(match[1])
-            part = self._part(number)
-            if part is None:
-                return match[0]
-            if NAME in match[0] or part is not about:
-                return source_line(part.file, number - part.above)
-            return f"{match[0].removesuffix(match[1])}{number - part.above}"
-
-        return _NUMBERED.sub(own, text)
 
 
 class _OwnNames(ast.NodeTransformer):

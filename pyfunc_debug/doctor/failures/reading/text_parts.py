@@ -1,0 +1,64 @@
+"""Several files as one text, in a file of a name that nobody else knows; and what is said of it in the user's lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyfunc_debug.places import source_line
+
+NAME = "joined by pyfunc-debug.py"
+_NUMBERED = re.compile(rf"(?:{re.escape(NAME)}:|\blines? |(?<=\d to )|(?<=\d and ))(\d+)\b")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file in the joined text: it begins behind line `above`."""
+
+    file: str
+    above: int
+    count: int
+
+
+class Parts:
+    """The text, and which of its lines are which file's.
+
+    Attributes:
+      lines: The text.
+      files: Its files, in their order.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.files: list[Part] = []
+
+    def add(self, file: str, lines: Sequence[str]) -> None:
+        """Puts a file below the others, and an empty line."""
+        self.files.append(Part(file, len(self.lines), len(lines)))
+        self.lines += [*lines, ""]
+
+    @property
+    def above(self) -> dict[str, int]:
+        """How many lines are above each file."""
+        return {one.file: one.above for one in self.files}
+
+    def at(self, line: int | None) -> Part | None:
+        """The file that a line of the text is of."""
+        if line is None:
+            return None
+        return next((one for one in self.files if one.above < line <= one.above + one.count + 1), None)
+
+    def in_files(self, text: str, about: Part) -> str:
+        """A text whose lines are those of the joined one, with the user's: `line 4`, or `losses.py:4` of another."""
+
+        def own(match: re.Match[str]) -> str:
+            number = int(match[1])
+            part = self.at(number)
+            if part is None:
+                return match[0]
+            if NAME in match[0] or part is not about:
+                return source_line(part.file, number - part.above)
+            return f"{match[0].removesuffix(match[1])}{number - part.above}"
+
+        return _NUMBERED.sub(own, text)
