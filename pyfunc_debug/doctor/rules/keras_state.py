@@ -16,6 +16,7 @@ from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.models.eager_steps import run_eagerly
 from pyfunc_debug.doctor.models.kept_tensors import kept_tensors
 from pyfunc_debug.doctor.models.keras_callees import callees, in_own_graphs, nodes_of
+from pyfunc_debug.doctor.models.made_scopes import made_scopes
 from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
@@ -89,7 +90,7 @@ def _of_steps(
         tree = facts.tree(file)
         if tree is None or any("run_eagerly" in text or "functions_eagerly" in text for text in facts.code(file)):
             continue
-        scopes = [tree, *pastes.around(tree, line, ast.FunctionDef)]
+        scopes = made_scopes(tree, line)
         for owner, function, around in traced(scopes):
             if function.lineno not in told and (not predicts or _predicts(tree, function)):
                 told.add(function.lineno)

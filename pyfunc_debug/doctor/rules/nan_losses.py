@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import indent_of, names, tapes_before
 from pyfunc_debug.doctor.models import guarded_ops
+from pyfunc_debug.doctor.models.made_scopes import made_scopes
 from pyfunc_debug.doctor.rules.keras_state import traced
 from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.doctor.text import listed
@@ -60,7 +61,7 @@ def _scopes(facts: Facts, file: str, line: int, noticed: dict[str, Any]) -> list
                  and isinstance(one.func, ast.Attribute)] if statement is not None else []  # fmt: skip
         if not set(asked) & set(_STEPS):
             return None
-        scopes = [tree, *pastes.around(tree, line, ast.FunctionDef)]
+        scopes = made_scopes(tree, line)
         return [function for _, function, _ in traced(scopes)]
     own = facts.definition(*noticed["made"])
     if own is None or not guarded_ops.trains(own):
