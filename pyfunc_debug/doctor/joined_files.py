@@ -98,8 +98,11 @@ class JoinedFiles:
         above = self.parts.above
         tables: dict[str, list[tuple[Any, ...]]] = {
             "source": [row for row in rows("SELECT * FROM source") if row[0] not in above],
-            "meta": [(key, self._moved_text(text)) for key, text in rows("SELECT key, value FROM meta")],
+            "meta": [
+                (key, self._moved_text(text)) for key, text in rows("SELECT key, value FROM meta") if key != "imported"
+            ],
         }
+        tables["meta"].append(("imported", json.dumps([one for one in self._facts.imported if one not in above])))
         tables["source"].append((NAME, "\n".join(self.parts.lines)))
         for table in ("node", "function"):
             names = [name for _, name, *_ in rows(f"SELECT * FROM pragma_table_info('{table}')")]

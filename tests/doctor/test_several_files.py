@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.doctor.pasting import parts, pasted, pastes, run
+from tests.doctor.reshaped import silent
 from tests.doctor.reshaped.engine import TOLD, Task, outcome, tasks
+from tests.doctor.reshaped.silent import Silent
 from tests.doctor.test_failures import in_a_notebook
 
 LOSSES = """
@@ -191,3 +193,99 @@ def test_a_cell_that_was_changed_and_ran_again_counts_once(tmp_path):
     file = repr(str(tmp_path / "i.png"))
     text, _ = in_a_notebook(READING.replace("FILE", file), PIPELINE.lstrip("\n"), AGAIN)
     assert "Replace cell [2]:3 by:\n    image = tf.io.decode_png(tf.io.read_file(path))" in text
+
+
+FLIP = """import keras
+import numpy as np
+
+class Flip(keras.layers.Layer):
+    def call(self, t):
+        if np.random.rand() < 0.5:
+            return -t
+        return t
+"""
+FITTED = """import keras, numpy as np
+from flip_of_test import Flip
+model = keras.Sequential([keras.Input((3,)), LAYER, keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(np.ones((8, 3), "float32"), np.ones((8, 1)), batch_size=2, verbose=0)
+"""
+STOPS = """import keras, numpy as np
+
+def trained_with(callback, epochs=3):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model.fit(np.ones((8, 4)), np.ones((8, 1)), epochs=epochs, verbose=0, callbacks=[callback])
+
+class Enough(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        if logs["loss"] < 1e9:
+            self.stop_training = True
+"""
+COUNTS = """import keras, numpy as np
+
+class Counting(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+    def call(self, x):
+        self.calls += 1
+        return x
+
+"""
+IN_A_CLASS = """class Job:
+    def __init__(self):
+        self.rows = np.ones((6, 2), np.float32), np.ones((6, 1), np.float32)
+        self.model = keras.Sequential([keras.layers.Input((2,)), Counting(), keras.layers.Dense(1)])
+        self.model.compile("sgd", "mse")
+    def run(self):
+        self.model.fit(*self.rows, batch_size=1, verbose=0)
+
+Job().run()
+"""
+BY_A_FUNCTION = """def build():
+    model = keras.Sequential([keras.layers.Input((2,)), Counting(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model
+
+def train(model):
+    model.fit(np.ones((6, 2), np.float32), np.ones((6, 1), np.float32), batch_size=1, verbose=0)
+
+train(build())
+"""
+WRONG = {
+    "a layer of another file, which lacks the import": (
+        {"program.py": FITTED.replace("LAYER", "Flip()"), "flip_of_test.py": FLIP}, "trace-only"
+    ),
+    "a callback that the file of the line that fits knows nothing of": (
+        {"program.py": "from stops_of_test import Enough, trained_with\ntrained_with(Enough())\n",
+         "stops_of_test.py": STOPS}, "epoch-end",
+    ),
+    "a model that an object keeps": ({"program.py": COUNTS + IN_A_CLASS}, "trace-only"),
+    "a model that one function builds and another trains": ({"program.py": COUNTS + BY_A_FUNCTION}, "trace-only"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_runs_and_is_wrong_is_found_where_its_parts_are_apart_and_the_paste_mends_it(name):
+    files, rule = WRONG[name]
+    found = silent.outcome(Silent(name, files, "", f"{rule} pastes"))
+    assert found.verdict == "told", found
+
+
+NOTHING = {
+    "a layer that is imported and not used": (FITTED.replace("LAYER", "keras.layers.Dense(2)"), FLIP),
+    "a layer that is not even imported": (
+        FITTED.replace("LAYER", "keras.layers.Dense(2)").replace("import Flip", "import keras"), FLIP
+    ),
+    "a name that two files give two meanings": (
+        FITTED.replace("LAYER", "Flip()").replace("model =", "class Flip(keras.layers.ReLU):\n    pass\nmodel ="), FLIP
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_nothing_is_said_of_what_the_program_does_not_use_of_another_file(name):
+    program, other = NOTHING[name]
+    found = silent.outcome(Silent(name, {"program.py": program, "flip_of_test.py": other}, "", "trace-only pastes"))
+    assert not any(one.startswith("trace-only") for one in found.told), found
