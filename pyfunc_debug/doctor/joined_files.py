@@ -137,7 +137,7 @@ class JoinedFiles:
         return self.parts.in_files(text, about).replace(_DOT, ".")
 
     def _fix(self, fix: str) -> str | None:
-        """A fix with the user's files and lines; None where a part of it is no paste there."""
+        """A fix with the user's files and lines; None where one of its pastes is for no file alone."""
         lines: list[str] = []
         at: Part | None = None
         pasted: dict[str, list[str]] = {}

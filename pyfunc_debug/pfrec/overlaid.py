@@ -19,8 +19,8 @@ class Overlaid(Reader):
     """
 
     def __init__(self, reader: Reader, tables: Mapping[str, Rows]) -> None:
-        self._under, self._tables = reader, tables
         self._take_over(reader)
+        self._under, self._tables = reader, tables
 
     def _open(self) -> Connection:
         connection = super()._open()

@@ -122,9 +122,8 @@ class Reader:
 
     def _take_over(self, other: Reader) -> None:
         """Reads the same file as another reader, and does not check again what that one has."""
-        self.path, self._file, self.version, self._copies = other.path, other._file, other.version, None
-        self._unchecked, self._checking = other._unchecked, other._checking
-        self._desks, self._closed = {}, False
+        vars(self).update(vars(other))
+        self._desks, self._copies, self._closed = {}, None, False
 
     @property
     def name(self) -> str:
