@@ -48,7 +48,9 @@ _META = {
     "others", "journal", "limits", "options", "rank", "role", "troubles", "death", "folder_budget", "folder_full",
 }  # fmt: skip
 """Entries of `meta` that name nothing. `options` holds globs over names."""
-_PLACES: dict[str, Any] = {"host": "", "cwd": "", "process": {}, "ring": None, "cells": {}, "inputs": []}
+_PLACES: dict[str, Any] = {
+    "host": "", "cwd": "", "process": {}, "ring": None, "cells": {}, "inputs": [], "imported": [], "program": None,
+}  # fmt: skip
 _ANY_PATH = re.compile(
     r"""(?:\b[A-Za-z][\w+.-]*://|\b[A-Za-z]:[/\\]|(?<![\w.~-])[\w.~-]*[/\\])[^\s'"<>|,;:()\[\]{}]*"""
 )
