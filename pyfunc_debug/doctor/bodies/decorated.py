@@ -105,7 +105,8 @@ def _bodies(every: list[ast.AST], defined: list[_Body]) -> dict[str, _Body]:
 
 def _mapped(node: ast.Call, bodies: dict[str, _Body]) -> Call | None:
     """`halved(x)` of `.map(halved)`."""
-    given = node.args[0] if node.args and isinstance(node.func, ast.Attribute) else None
+    first = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "map_func"), None)
+    given = first if isinstance(node.func, ast.Attribute) else None
     body = bodies.get(given.id) if isinstance(given, ast.Name) else None
     maker = decorator(body) if body is not None else None
     if given is None or body is None or maker is None or body.args.vararg or body.args.kwonlyargs or body.args.defaults:

@@ -196,6 +196,8 @@ def keyworded(text: str) -> Files | None:
         of_library = called.startswith(_OF_TENSORFLOW)
         if (name in _OF_MODULES and not of_library) or called in ("filter", "map"):
             continue
+        if name in _OF_MODULES and called.count(".") > 1:  # tf.ragged.constant has other names for them
+            continue
         parameters = _PARAMETERS.get(name, ())
         if len(one.args) > len(parameters) or {k.arg for k in one.keywords} & set(parameters[: len(one.args)]):
             continue

@@ -271,9 +271,9 @@ def _other_dtype(
 def _others_fitted(situation: Situation, node: Node) -> int:
     """How many calls of the body returned what Tout says."""
     rows = situation.rows(
-        "SELECT count(*) FROM call c JOIN node n ON n.id = c.node WHERE n.file = ? AND n.line = ? AND n.body = ? "
-        "AND n.tout = (SELECT tout FROM node WHERE id = ?) AND c.kind = 'forward' AND c.status = 'ok'",
-        (node.file, node.line, node.body, node.id),
+        "SELECT count(*) FROM call c JOIN node n ON n.id = c.node JOIN node own ON own.id = ? WHERE n.file = own.file "
+        "AND n.line = own.line AND n.body = own.body AND n.tout = own.tout AND c.kind = 'forward' AND c.status = 'ok'",
+        (node.id,),
     )
     return int(rows[0][0]) if rows else 0
 

@@ -583,9 +583,9 @@ def _of_eager(situation: Situation, number: int) -> bool:
 def _same_body(situation: Situation, node: Node) -> int:
     """The node of the same body and line with most calls: each graph trace makes a new node for it."""
     rows = situation.rows(
-        "SELECT n.id FROM node n JOIN call c ON c.node = n.id WHERE n.body = ? AND n.file IS ? AND n.line IS ? "
-        "GROUP BY n.id ORDER BY count(*) DESC LIMIT 1",
-        (node.body, node.file, node.line),
+        "SELECT n.id FROM node n JOIN call c ON c.node = n.id JOIN node own ON own.id = ? WHERE n.body = own.body "
+        "AND n.file IS own.file AND n.line IS own.line GROUP BY n.id ORDER BY count(*) DESC LIMIT 1",
+        (node.id,),
     )
     return int(rows[0][0]) if rows else node.id
 

@@ -63,8 +63,10 @@ def taken(call: ast.Call, spot: Spot) -> list[str]:
         named = [one for one in inspect.signature(by).parameters.values() if one.kind in _NAMED]
     except (TypeError, ValueError):
         return []
-    of_owner = isinstance(found, type) or (isinstance(call.func, ast.Attribute) and of_package(call.func, spot) is None)
-    return [one.name for one in named[1 if of_owner and named and named[0].name == "self" else 0 :]]
+    of_owner = isinstance(call.func, ast.Attribute) and of_package(call.func, spot) is None
+    if isinstance(found, type):
+        of_owner = bool(named) and named[0].name == "self"
+    return [one.name for one in named[of_owner:]]
 
 
 def given_to(call: ast.Call, name: str, spot: Spot) -> ast.expr | None:

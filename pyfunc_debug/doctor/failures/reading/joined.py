@@ -101,11 +101,11 @@ class Joined:
     def read(self, *rewrites: Rewrite) -> Iterator[Situation]:
         """The failure as it is read while the files are one, with their calls in another form."""
         source, found = Source(self._parts.lines, self._parts.above, self._with_own_names), self._situation
-        for rewrite in rewrites if not source.mapped else ():
-            source = source.renewed()
+        for rewrite in rewrites:
             with put(NAME, source):
                 found = rewrite(source, self._anew(found))
-        with put(NAME, source.renewed() if rewrites and not source.mapped else source):
+            source = source.renewed()
+        with put(NAME, source):
             yield self._anew(found)
 
     def _rows(self, rows: Query) -> Query:

@@ -114,11 +114,10 @@ def _node(row: Any, situation: Situation) -> Node:
         for its_file, its_line, *_ in reversed(json.loads(frames[0][0])):
             file, line = situation.place(its_file, its_line)
             if py_call(read(file), line) is not None:
-                site = (file, line)
+                site = situation.place(file, line)
                 break
-    return Node(
-        row[0], row[1], row[2], row[3], row[4], row[5], site, tuple(json.loads(row[7])), tuple(json.loads(row[8]))
-    )
+    file, line = (row[4], row[5]) if row[4] is None or row[5] is None else situation.place(row[4], row[5])
+    return Node(row[0], row[1], row[2], row[3], file, line, site, tuple(json.loads(row[7])), tuple(json.loads(row[8])))
 
 
 def user_nodes(situation: Situation, scratch: bool = False) -> list[Node]:

@@ -19,7 +19,6 @@ from pyfunc_debug.doctor.bodies.decorated import desugar, undecorated, undone
 from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.file_lines import current_lines
-from pyfunc_debug.program.syntax import copied
 
 _FARTHEST = 30
 """A paste has no more lines than these, where a decorator and a call of its body change."""
@@ -54,9 +53,10 @@ class Source:
         self._calls: dict[frozenset[str], list[ast.Call]] = {}
 
     def renewed(self) -> Source:
-        """The same with a tree of its own, for which nothing has been looked up yet."""
+        """The same of a tree that was changed, for which nothing has been looked up yet."""
         made = Source([], self.above)
-        made.lines, made.tree = self.lines, copied(self.tree)
+        made.lines, made.mapped = self.lines, self.mapped
+        made.tree = ast.Module(self.tree.body, self.tree.type_ignores)
         return made
 
     @functools.cached_property
