@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pyfunc_debug.doctor.failures.ops.smooth import NEAR, comparisons, of_type, ranks_in_ops, smoothed
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, is_tape, names, parameters, read, short
+from pyfunc_debug.doctor.failures.reading.source import as_read, dotted, is_tape, names, parameters, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, root_is
 
 RULE = "cut-gradient"
@@ -61,6 +61,7 @@ def _measured(situation: Situation) -> Explanation | None:
     if len(places) != 1:
         return None
     kind, file, line = places.pop()
+    file, line = as_read(file, line)
     module = next((one.module for one in situation.spots if one.file == file), {})
     spot = Spot(file, line, {}, module, "")
     found = of_type(kind, read(file), line)

@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import (
     Source,
+    as_read,
     asked_of_tape,
     dotted,
     names,
@@ -38,7 +39,8 @@ def explain(situation: Situation) -> Explanation | None:
     places = {(str(one["file"]), int(one["line"])): one for one in found}
     if len(places) != 1 or len(found) != len(told):
         return None
-    ((file, line), one) = places.popitem()
+    (place, one) = places.popitem()
+    file, line = as_read(*place)
     return of_op(str(one["op"]), file, read(file), line, bool(one.get("floats")))
 
 

@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.pastes.texts_in_ops import Tensor
 from pyfunc_debug.doctor.failures.pastes.traced_text import explained
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, read
+from pyfunc_debug.doctor.failures.reading.source import Source, as_read, read
 from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, is_keras, shape_of, symbolic_parts
 
 RULE = "symbol-in-text"
@@ -105,8 +105,9 @@ def _texts(situation: Situation) -> Iterator[_Text]:
     found: dict[tuple[str, int, int], _Text] = {}
     for (facts,) in situation.rows("SELECT facts FROM notice WHERE rule = 'printed-symbol'"):
         noticed = json.loads(facts)
-        file, own = str(noticed["file"]), read(str(noticed["file"]))
-        for text in texts_in_ops.texts_at(own, int(noticed["line"])):
+        file, line = as_read(str(noticed["file"]), int(noticed["line"]))
+        own = read(file)
+        for text in texts_in_ops.texts_at(own, line):
             key = (file, text.lineno, text.col_offset)
             found.setdefault(key, (file, own, text, []))[3].append(noticed)
     yield from found.values()

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters, read
+from pyfunc_debug.doctor.failures.reading.source import Source, as_read, dotted, indent_of, parameters, read
 from pyfunc_debug.doctor.failures.reading.symbols import calls, extends_keras, is_keras_class
 from pyfunc_debug.program.frames import is_installed, is_user
 
@@ -57,11 +57,11 @@ def _without_call(owner: object) -> tuple[str, Source, ast.FunctionDef] | None:
         file = made.__code__.co_filename
         if not is_user(file) or is_installed(file):
             return None
+        file, first = as_read(file, made.__code__.co_firstlineno)
         source = read(file)
         found = [
             one for one in ast.walk(source.tree)
-            if isinstance(one, ast.FunctionDef)
-            and (one.name, _first(one)) == ("__init__", made.__code__.co_firstlineno)
+            if isinstance(one, ast.FunctionDef) and (one.name, _first(one)) == ("__init__", first)
         ]  # fmt: skip
         if len(found) != 1:
             return None

@@ -9,6 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import return_value
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
+from pyfunc_debug.doctor.failures.reading.source import as_read
 from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, is_ndarray
 
 RULE = "structure"
@@ -27,11 +28,12 @@ def explain(situation: Situation) -> Explanation | None:
     code = getattr(function, "__code__", None)
     if not why or code is None:
         return None
-    spot = Spot(code.co_filename, code.co_firstlineno, {}, getattr(function, "__globals__", {}), code.co_name)
+    file, first = as_read(code.co_filename, code.co_firstlineno)
+    spot = Spot(file, first, {}, getattr(function, "__globals__", {}), code.co_name)
     name = "the lambda" if code.co_name == "<lambda>" else code.co_name
     cause = f"{name}, the preprocessing_function, gives {why} ({dtype_of(value)}), and Keras changes it in place, as "
     cause += "rescale asks for. It should give floats of its own."
-    result = _result(spot, code.co_firstlineno, code.co_name)
+    result = _result(spot, first, code.co_name)
     numpy = alias(spot, "numpy")
     if result is None:
         return Explanation(RULE, spot.file, spot.line, cause, None, f"Return {numpy}.array(x, dtype='float32').")

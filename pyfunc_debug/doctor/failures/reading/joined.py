@@ -102,10 +102,10 @@ class Joined:
         """The failure as it is read while the files are one, with their calls in another form."""
         source, found = Source(self._parts.lines, self._parts.above, self._with_own_names), self._situation
         for rewrite in rewrites:
-            with put(NAME, source):
+            with put(NAME, source, self._parts.above):
                 found = rewrite(source, self._anew(found))
             source = source.renewed()
-        with put(NAME, source):
+        with put(NAME, source, self._parts.above):
             yield self._anew(found)
 
     def _rows(self, rows: Query) -> Query:

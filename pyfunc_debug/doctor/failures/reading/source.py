@@ -7,6 +7,7 @@ import functools
 import io
 import linecache
 import textwrap
+import threading
 import tokenize
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -337,25 +338,52 @@ def _parsed(text: str) -> Source:
     return Source(text.split("\n") if text else [])
 
 
-_PUT: dict[str, Source] = {}
-"""What is read in the place of files."""
+class _Put(threading.local):
+    """What one thread reads in the place of files: programs may fail in several at once.
+
+    Attributes:
+      sources: By the name of a file that is none.
+      here: Files whose text is part of such a source: its name, and how many of its lines stand above theirs.
+    """
+
+    def __init__(self) -> None:
+        self.sources: dict[str, Source] = {}
+        self.here: dict[str, tuple[str, int]] = {}
+
+
+_put = _Put()
 
 
 def read(file: str) -> Source:
     """The source of a file, or of a cell."""
-    return _PUT[file] if file in _PUT else parsed("".join(current_lines(file)))
+    return _put.sources[file] if file in _put.sources else parsed("".join(current_lines(file)))
+
+
+def as_read(file: str, line: int) -> tuple[str, int]:
+    """Where a line is read that the recording or a function's code names: in the text that has it as a part, if any."""
+    name, above = _put.here.get(file, (file, 0))
+    return name, above + line
 
 
 @contextmanager
-def put(file: str, source: Source) -> Iterator[None]:
-    """Lets a source be read under the name of a file that is none."""
+def put(file: str, source: Source, above: Mapping[str, int] = MappingProxyType({})) -> Iterator[None]:
+    """Lets a source be read under the name of a file that is none.
+
+    Args:
+      file: The name.
+      source: The source.
+      above: The files whose text is part of it, and how many lines stand above each.
+    """
     lines = [f"{line}\n" for line in source.lines]
-    _PUT[file] = source
+    _put.sources[file] = source
+    _put.here = {part: (file, count) for part, count in above.items()}
     linecache.cache[file] = (len(lines), None, lines, file)
     try:
         yield
     finally:
-        del _PUT[file], linecache.cache[file]
+        _put.here = {}
+        del _put.sources[file]
+        linecache.cache.pop(file, None)
 
 
 def dotted(node: ast.AST | None) -> str:
