@@ -350,7 +350,7 @@ from pyfunc_debug.doctor.failures.pastes.float_uses import as_floats
 from pyfunc_debug.doctor.failures.pastes.lambda_names import distinct
 from pyfunc_debug.doctor.failures.pastes.older_names import with_older_names
 from pyfunc_debug.doctor.failures.reading.by_place import by_place
-from pyfunc_debug.doctor.failures.reading.inline_values import inline_values
+from pyfunc_debug.doctor.failures.reading.inline_values import inline_values, spelled
 from pyfunc_debug.doctor.failures.reading.joined import Joined, Rewrite, joined
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Situation, situation
 from pyfunc_debug.doctor.failures.reading.source import parsed, read
@@ -782,6 +782,7 @@ def _of_joined(whole: Joined, rewrites: tuple[Rewrite, ...], trouble: list[Excep
     try:
         with whole.read(*rewrites) as situation:
             explanation = _asked(situation, [])
+            explanation = explanation and spelled(explanation, situation)
             explanation = explanation and whole.apart(explanation)
     except Exception as failed:
         trouble.append(failed)

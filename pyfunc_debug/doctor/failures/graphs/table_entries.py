@@ -12,7 +12,6 @@ from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, each, shape_at
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import indent_of, short
-from pyfunc_debug.doctor.failures.reading.symbols import lookup
 
 RULE = "structure"
 _TWICE = re.compile(r"HashTable has different value for same key\. Key (.+?) has (\S+) and trying to add value (\S+)")
@@ -49,7 +48,7 @@ def _twice(place: Refused, key: str, first: str, second: str) -> Explanation | N
     if given is None:
         return None
     keys, values = given
-    known = lookup(keys, place.spot)
+    known = evaluation.computed(keys, place.spot)
     if not isinstance(known, (list, tuple)) or not all(type(one) in (str, int) for one in known):
         return None
     counts = Counter(map(str, known))

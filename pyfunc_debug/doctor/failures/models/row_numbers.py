@@ -16,8 +16,8 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import lookup, method_calls
+from pyfunc_debug.doctor.failures.reading.source import dotted, is_inline, short
+from pyfunc_debug.doctor.failures.reading.symbols import lookup, method_calls, of_keras
 from pyfunc_debug.doctor.failures.reading.tables import is_array, is_table, valued
 
 RULE = "structure"
@@ -60,6 +60,8 @@ def explain(situation: Situation) -> Explanation | None:
     groups: list[list[ast.expr]] = []
     if _AMBIGUOUS.search(text):
         for _, call in failed_fits(situation):
+            if _is_one_for_each_input(call, spot):
+                continue
             named = {one.arg: one.value for one in call.keywords}
             main = [argument(call, 0, "x"), argument(call, 1, "y"), named.get("sample_weight")]
             groups.append([one for one in main if one is not None])
@@ -72,6 +74,15 @@ def explain(situation: Situation) -> Explanation | None:
         if len({one.count for one in rows}) > 1:
             return _explained(spot, rows, "from_tensor_slices" if _LENGTHS.search(text) else "Keras")
     return None
+
+
+def _is_one_for_each_input(call: ast.Call, spot: Spot) -> bool:
+    """Whether a model of several inputs is given one array of as many: `keras_structures` tells of it."""
+    x = argument(call, 0, "x")
+    model: Any = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+    inputs = getattr(model, "inputs", None) if of_keras(type(model), "Functional") else None
+    rows = _parts(x, spot) if x is not None and inputs is not None and len(inputs) > 1 else []
+    return len(rows) == 1 and inputs is not None and rows[0].count == len(inputs)
 
 
 def _parts(node: ast.expr, spot: Spot) -> list[_Rows]:
@@ -120,14 +131,15 @@ _Made = dict[str, tuple[ast.expr | None, ast.Assign, ast.Tuple | None]]
 def _said(one: _Rows, made: _Made) -> str:
     """A name, and the line that it is made in."""
     place = made.get(dotted(one.table))
-    return f"{short(one.text, 30)} (line {place[1].lineno})" if place is not None else short(one.text, 30)
+    text = short(one.text, 30)
+    return f"{text} (line {place[1].lineno})" if place is not None and not is_inline(place[1]) else text
 
 
 def _bindings(spot: Spot) -> _Made:
     """The last assignment of each name above the line: its value, the statement, and the names beside it."""
     nodes = own_nodes(spot.function) if spot.function is not None else ast.walk(spot.source.tree)
     found: _Made = {}
-    above = [one for one in nodes if isinstance(one, ast.Assign) and one.lineno < spot.line]
+    above = [one for one in nodes if isinstance(one, ast.Assign) and (one.lineno < spot.line or is_inline(one))]
     for one in sorted(above, key=lambda each: each.lineno):
         for target in one.targets:
             if not isinstance(target, ast.Tuple):

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.reading.source import indent_of, read
+from pyfunc_debug.doctor.failures.reading.source import indent_of, is_inline, read
 
 
 def kept(explanation: Explanation) -> Explanation:
@@ -22,6 +22,7 @@ def kept(explanation: Explanation) -> Explanation:
     here = [
         one for one in ast.walk(source.tree)
         if isinstance(one, ast.stmt) and not hasattr(one, "body") and one.lineno == edit.first == one.end_lineno
+        and not is_inline(one)
     ]  # fmt: skip
     here.sort(key=lambda one: one.col_offset)
     if len(here) < 2:

@@ -1,8 +1,8 @@
 """Arrays and datasets that are made inside of a call, read as if they had names: `fit(np.ones((4, 3)), y)`.
 
-A name is looked up, and what an expression gives is gone with the call, unless a frame of the library that was called
-still has it. One that only computes is evaluated once more: it draws from a generator of its own, and a dataset is made
-only where no function of the user's is traced for it.
+A name is looked up, and what an expression gives is gone with the call. What Keras and TensorFlow were given, the
+frames of theirs still hold. Any other expression that only computes is evaluated once more: it draws from a generator
+of its own, and a dataset is made only where no function of the user's is traced for it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ import sys
 from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import pairwise
+from types import CodeType, TracebackType
 from typing import Any
 
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading.callables import called
 from pyfunc_debug.doctor.failures.reading.evaluation import eagerly, evaluated, given_names
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, lines_of
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted
-from pyfunc_debug.doctor.failures.reading.symbols import calls, of_package
-from pyfunc_debug.program.frames import is_installed
+from pyfunc_debug.doctor.failures.reading.situation import Inline, Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import InlineName, Source, as_read, dotted
+from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, is_ndarray, is_tensor, of_package
 from pyfunc_debug.program.syntax import copied
 
-_HANDLER = "error_handler"
-_LIBRARY = re.compile(r"[/\\](?:tensorflow|keras|tf_keras)[/\\]")
 _DRAWN, _DATASET = "<drawn>", "<dataset>"
 _OF_DATASETS = frozenset(
     ("from_tensor_slices", "from_tensors", "range", "batch", "padded_batch", "shuffle", "repeat", "take", "skip",
@@ -33,79 +32,206 @@ _OF_DATASETS = frozenset(
 )  # fmt: skip
 """What makes or changes a dataset and traces no function."""
 _MADE = (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp)
+_INNER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_HANDED_ON = "error_handler"
+"""Keras' and TensorFlow's function that takes what is given as `*args, **kwargs`, and calls the one asked for."""
+_SAID = 30
+"""An expression of no more characters is said as it is written."""
+_TWICE = 40
+"""One of no more may be pasted in two places."""
+_GIVES_OTHERS = re.compile(r"random|rng|\biter\(|\bnext\(|shuffle")
+_UNKNOWN = object()
+_Place = tuple[ast.AST, str, int | None, ast.expr, Any]
+"""An expression: the node that has it, in which field and where there, itself, and the value that a frame holds."""
 
 
 def inline_values(source: Source, situation: Situation) -> Situation:
-    """Gives each expression of the lines that failed, and of those that it belongs to, a name and its value."""
-    spots = []
+    """Gives each expression of the lines that failed a name, its value, and an assignment above its statement."""
+    spots, named = [], dict[str, Inline]()
+    held = _held(situation)
     for spot in situation.spots:
         found: dict[str, Any] = {}
         if spot.source is source and spot.statement is not None:
-            kept = _kept(situation, spot)
-            for holder, field, place, node in _given(spot.statement):
-                value = kept.get(node)
-                value = _value(node, spot) if value is None else value
-                if value is None:
-                    continue
-                name = source.text(node)
-                found[name] = value
-                named = ast.copy_location(ast.Name(name, ast.Load()), node)
-                if place is None:
-                    setattr(holder, field, named)
-                else:
-                    getattr(holder, field)[place] = named
+            found = _named(spot, spot.statement, held, named)
         spots.append(dataclasses.replace(spot, variables=ChainMap(found, dict(spot.variables))) if found else spot)
-    return dataclasses.replace(situation, spots=tuple(spots))
+    return dataclasses.replace(situation, spots=tuple(spots), inline=named)
 
 
-def _kept(situation: Situation, spot: Spot) -> dict[ast.expr, Any]:
-    """The arguments of the call of TensorFlow's or Keras' at which a line was: the frame that it led to has them."""
-    frames = list(lines_of((situation.error, situation.inner)))
-    for (outer, line), (frame, _) in pairwise(frames):
-        file = frame.f_code.co_filename
-        if frame.f_code.co_name != _HANDLER or not is_installed(file) or not _LIBRARY.search(file):
-            continue
-        if frame.f_back is not outer or situation.place(outer.f_code.co_filename, line) != (spot.file, spot.line):
-            continue
-        given, words = frame.f_locals.get("args"), frame.f_locals.get("kwargs")
-        name = getattr(frame.f_locals.get("fn"), "__name__", "")
-        called = [one for one in calls(spot.statement or ast.Pass()) if dotted(one.func).rpartition(".")[2] == name]
-        if len(called) != 1 or not isinstance(given, tuple) or not isinstance(words, dict):
-            continue
-        call = called[0]
-        before = len(given) - len(call.args)  # the object whose method it is
-        starred = any(isinstance(one, ast.Starred) for one in call.args)
-        found = {} if starred or before not in (0, 1) else dict(zip(call.args, given[before:]))
-        found |= {one.value: words[one.arg] for one in call.keywords if one.arg in words}
-        return dict(_parts(found))
-    return {}
+def _named(
+    spot: Spot, statement: ast.stmt, held: dict[tuple[int, ...], _Held], named: dict[str, Inline]
+) -> dict[str, Any]:
+    """The values of the expressions of one statement, by the names that they get."""
+    found: dict[str, Any] = {}
+    source, done = spot.source, set[ast.AST]()
+    for call, (holder, field, place, node, value) in _given(statement, held, done):
+        if value is _UNKNOWN:
+            value = _value(node, spot)
+            if value is None:
+                continue
+        done.add(node)
+        name = f"inline{len(named)}value"
+        named[name] = Inline(_written(node, source), _said(node, value, call, source))
+        found[name] = value
+        read = ast.copy_location(InlineName(name, ast.Load()), node)
+        if place is None:
+            setattr(holder, field, read)
+        else:
+            getattr(holder, field)[place] = read
+        _assign(name, node, statement, source)
+    return found
 
 
-def _parts(found: dict[ast.expr, Any]) -> Iterator[tuple[ast.expr, Any]]:
-    """Expressions and values, also of the parts of written tuples and lists."""
-    for node, value in found.items():
-        yield node, value
-        written = node.elts if isinstance(node, (ast.Tuple, ast.List)) else []
-        if written and isinstance(value, (tuple, list)) and len(value) == len(written):
-            yield from _parts(dict(zip(written, value)))
+def spelled(explanation: Explanation, situation: Situation) -> Explanation | None:
+    """An explanation with the expressions that are read as names: said shortly, and pasted as they are written.
+
+    Returns:
+      None where a paste would run one twice that is long or may not give the same again.
+    """
+    edit = explanation.edit
+    for name, inline in situation.inline.items():
+        if edit is not None and name in (text := "\n".join(edit.lines)):
+            again = len(inline.written) > _TWICE or _GIVES_OTHERS.search(inline.written)
+            if text.count(name) > 1 and again:
+                return None
+            edit = Edit(edit.file, edit.first, edit.last, tuple(text.replace(name, inline.written).split("\n")))
+        explanation = dataclasses.replace(
+            explanation,
+            cause=_saying(explanation.cause, name, inline),
+            advice=_saying(explanation.advice, name, inline),
+        )
+    return dataclasses.replace(explanation, edit=edit)
 
 
-def _given(statement: ast.stmt) -> Iterator[tuple[ast.AST, str, int | None, ast.expr]]:
-    """What the calls of a statement are given, and where it stands; the outer ones first."""
-    done: set[ast.AST] = set()
-    for call in [one for one in ast.walk(statement) if isinstance(one, ast.Call)]:
+def _saying(text: str, name: str, inline: Inline) -> str:
+    said = inline.said
+    text = re.sub(rf"(?:(?<=[.:] )|^){name}", said[0].upper() + said[1:] if said.startswith("the ") else said, text)
+    return text.replace(name, said)
+
+
+def _assign(name: str, node: ast.expr, statement: ast.stmt, source: Source) -> None:
+    """Puts `name = node` above a statement, at the statement's place."""
+    block = source.block(statement)
+    if block is not None:
+        made = ast.Assign([ast.copy_location(InlineName(name, ast.Store()), node)], node)
+        block.insert(block.index(statement), ast.copy_location(made, statement))
+
+
+def _written(node: ast.expr, source: Source) -> str:
+    text = source.text(node)
+    return text if isinstance(node, (ast.Call, ast.Subscript)) else f"({text})"
+
+
+def _said(node: ast.expr, value: Any, call: ast.Call, source: Source) -> str:
+    """`np.ones(20)`, `np.random.rand(...)`, or `the dataset given to fit`."""
+    text = source.text(node)
+    function = dotted(node.func) if isinstance(node, ast.Call) else ""
+    if len(text) <= _SAID:
+        return text
+    if function and len(function) <= _SAID:
+        return f"{function}(...)"
+    kind = (
+        "dataset" if is_dataset(value) else "array" if is_ndarray(value) else "tensor" if is_tensor(value) else "value"
+    )
+    return f"the {kind} given to {called(call)}"
+
+
+def _given(
+    statement: ast.stmt, held: dict[tuple[int, ...], _Held], done: set[ast.AST]
+) -> Iterator[tuple[ast.Call, _Place]]:
+    """What the calls of a statement, or of its first lines, are given; outer ones first, and none inside of `done`."""
+    for call in list(_calls(statement)):
         if any(call in ast.walk(one) for one in done):
             continue
-        places: list[tuple[ast.AST, str, int | None, ast.expr]]
-        places = [(call, "args", place, one) for place, one in enumerate(call.args)]
-        places += [(one, "value", None, one.value) for one in call.keywords]
+        known = held.get(_position(call))
+        places: list[_Place] = [
+            (call, "args", number, one, known.by_place(call, number) if known else _UNKNOWN)
+            for number, one in enumerate(call.args)
+        ]
+        places += [
+            (word, "value", None, word.value, known.by_name(word.arg) if known else _UNKNOWN) for word in call.keywords
+        ]
         while places:
-            holder, field, place, node = places.pop(0)
+            holder, field, place, node, value = places.pop(0)
             if isinstance(node, (ast.Tuple, ast.List)):
-                places += [(node, "elts", number, one) for number, one in enumerate(node.elts)]
+                fits = isinstance(value, (tuple, list)) and len(value) == len(node.elts)
+                places += [
+                    (node, "elts", number, one, value[number] if fits else _UNKNOWN)
+                    for number, one in enumerate(node.elts)
+                ]
+            elif isinstance(node, ast.Dict) and type(value) is dict:
+                keys = [getattr(one, "value", None) for one in node.keys]
+                places += [
+                    (node, "values", number, one, value.get(key, _UNKNOWN))
+                    for number, (key, one) in enumerate(zip(keys, node.values))
+                ]
             elif isinstance(node, _MADE):
-                done.add(node)
-                yield holder, field, place, node
+                yield call, (holder, field, place, node, value)
+
+
+def _calls(statement: ast.stmt) -> Iterator[ast.Call]:
+    """The calls of a statement, or of what stands above its block, that are in no function of their own."""
+    blocks = ("body", "orelse", "finalbody", "handlers", "cases", "decorator_list")
+    waiting: list[ast.AST] = [
+        one for name, value in ast.iter_fields(statement) if name not in blocks
+        for one in (value if isinstance(value, list) else [value]) if isinstance(one, ast.AST)
+    ]  # fmt: skip
+    while waiting:
+        one = waiting.pop(0)
+        if isinstance(one, _INNER):
+            continue
+        if isinstance(one, ast.Call):
+            yield one
+        waiting += ast.iter_child_nodes(one)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Held:
+    """What a function of Keras' or TensorFlow's was given, as its frame holds it."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def by_place(self, call: ast.Call, place: int) -> Any:
+        """The value of an argument by place; a method's object stands before the others."""
+        before = len(self.args) - len(call.args)
+        plain = not any(isinstance(one, ast.Starred) for one in call.args)
+        return self.args[before + place] if plain and before in (0, 1) else _UNKNOWN
+
+    def by_name(self, name: str | None) -> Any:
+        """The value of one by name."""
+        return self.kwargs.get(name, _UNKNOWN) if name is not None else _UNKNOWN
+
+
+def _held(situation: Situation) -> dict[tuple[int, ...], _Held]:
+    """The calls that failed, by their places in the text: what their frames hold."""
+    found: dict[tuple[int, ...], _Held] = {}
+    for error in (situation.error, situation.inner):
+        traceback: TracebackType | None = error.__traceback__
+        while traceback is not None and traceback.tb_next is not None:
+            inner = traceback.tb_next.tb_frame
+            args, kwargs = inner.f_locals.get("args"), inner.f_locals.get("kwargs")
+            if inner.f_code.co_name == _HANDED_ON and isinstance(args, tuple) and isinstance(kwargs, dict):
+                place = _place(traceback.tb_frame.f_code, traceback.tb_lasti)
+                if place is not None:
+                    found[place] = _Held(args, kwargs)
+            traceback = traceback.tb_next
+    return found
+
+
+def _place(code: CodeType, instruction: int) -> tuple[int, ...] | None:
+    """First and last line and column of a call, as it is read; Python before 3.11 does not know them."""
+    every = getattr(code, "co_positions", None)
+    for number, place in enumerate(every() if every is not None else ()):
+        if number == instruction // 2:
+            line, end, column, last = place
+            if line is None or end is None or column is None or last is None:
+                return None
+            return as_read(code.co_filename, line)[1], as_read(code.co_filename, end)[1], column, last
+    return None
+
+
+def _position(node: ast.expr) -> tuple[int, ...]:
+    return node.lineno, node.end_lineno or 0, node.col_offset, node.end_col_offset or 0
 
 
 def _value(node: ast.expr, spot: Spot) -> Any:

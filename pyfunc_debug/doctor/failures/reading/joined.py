@@ -141,10 +141,15 @@ class Joined:
 
         None where that cannot be said in short, or a line of the paste reads what its file cannot have.
         """
-        if found.file != NAME:
-            return found
-        part = self._parts.at(found.line)
         edit = found.edit
+        if found.file != NAME:
+            if edit is None or edit.file != NAME:
+                return found
+            first = next((one for one in self._parts.files if one.file == found.file), None)
+            if first is None or first.above:
+                return None  # its words may be about lines of either text
+            found = dataclasses.replace(found, file=NAME)
+        part = self._parts.at(found.line)
         if part is None:
             return None
         if edit is not None and edit.file == NAME:

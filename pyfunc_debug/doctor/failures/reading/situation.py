@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from pyfunc_debug.doctor.failures.reading.source import Function, Source, read
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, as_read, read
 from pyfunc_debug.program.frames import is_generated, is_installed, is_user
 
 Locate = Callable[[str, int], tuple[str, int]]
@@ -113,6 +113,14 @@ class Spot:
 
 
 @dataclass(frozen=True)
+class Inline:
+    """An expression that is read as a name: as it is pasted, and as it is said."""
+
+    written: str
+    said: str
+
+
+@dataclass(frozen=True)
 class Situation:
     """A failure.
 
@@ -126,6 +134,7 @@ class Situation:
       rows: Asks the recording; gives nothing where there is none.
       joined: Where lines of the files stand whose text is part of that of the frames (`reading/joined.py`): the name
         that this has, and the lines above.
+      inline: The names by which expressions that have none are read (`reading/inline_values.py`).
     """
 
     error: BaseException
@@ -136,6 +145,7 @@ class Situation:
     body: bool
     rows: Query
     joined: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    inline: Mapping[str, Inline] = field(default_factory=dict)
 
     @property
     def last(self) -> Spot | None:
@@ -283,6 +293,7 @@ def spots_of(lines: Iterable[tuple[FrameType, int]], locate: Locate) -> list[Spo
             file, line = locate(file, line)
             if is_generated(os.path.basename(file)) or not is_user(file) or is_installed(file):
                 continue
+        file, line = as_read(file, line)
         variables: Mapping[str, Any] = dict(frame.f_locals)
         if generated and found and found[-1].generated and _same_function(found[-1], file, line):
             before = found.pop()  # a branch or loop of AutoGraph's

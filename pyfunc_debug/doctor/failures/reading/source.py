@@ -26,6 +26,18 @@ _FARTHEST = 30
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
+class InlineName(ast.Name):  # named as its base, by which `ast.NodeVisitor` takes it
+    """What an expression that has no name is read by (`reading/inline_values.py`)."""
+
+
+InlineName.__name__ = "Name"
+
+
+def is_inline(node: ast.AST) -> bool:
+    """Whether a statement is the assignment by which such an expression is read: it is not in the text."""
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], InlineName)
+
+
 class Source:
     """A file's text and tree; empty where it cannot be read or is not Python.
 
@@ -152,7 +164,7 @@ class Source:
         """A node as it is written, on one line if it can be."""
         if isinstance(node, _Inputs):
             return f"[{', '.join(map(self.text, node.elts))}]"
-        if isinstance(node, _Parameter):
+        if isinstance(node, (_Parameter, InlineName)):
             return node.id
         if isinstance(node, _Decorated) and node.head:
             return f"{self.text(node.args[0])}({self.text(node.args[1])[1:-1]})"
