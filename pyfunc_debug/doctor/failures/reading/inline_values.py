@@ -64,13 +64,14 @@ def _named(
     found: dict[str, Any] = {}
     source, done = spot.source, set[ast.AST]()
     for call, (holder, field, place, node, value) in _given(statement, held, done):
-        if value is _UNKNOWN:
+        computes = value is _UNKNOWN
+        if computes:
             value = _value(node, spot)
             if value is None:
                 continue
         done.add(node)
         name = f"inline{len(named)}value"
-        named[name] = Inline(_written(node, source), _said(node, value, call, source))
+        named[name] = Inline(_written(node, source), _said(node, value, call, source), computes)
         found[name] = value
         read = ast.copy_location(InlineName(name, ast.Load()), node)
         if place is None:
@@ -90,8 +91,8 @@ def spelled(explanation: Explanation, situation: Situation) -> Explanation | Non
     edit = explanation.edit
     for name, inline in situation.inline.items():
         if edit is not None and name in (text := "\n".join(edit.lines)):
-            again = len(inline.written) > _TWICE or _GIVES_OTHERS.search(inline.written)
-            if text.count(name) > 1 and again:
+            alike = inline.computes and not _GIVES_OTHERS.search(inline.written)
+            if text.count(name) > 1 and not (alike and len(inline.written) <= _TWICE):
                 return None
             edit = Edit(edit.file, edit.first, edit.last, tuple(text.replace(name, inline.written).split("\n")))
         explanation = dataclasses.replace(

@@ -114,10 +114,11 @@ class Spot:
 
 @dataclass(frozen=True)
 class Inline:
-    """An expression that is read as a name: as it is pasted, and as it is said."""
+    """An expression that is read as a name: as it is pasted, as it is said, and whether it only computes."""
 
     written: str
     said: str
+    computes: bool
 
 
 @dataclass(frozen=True)
