@@ -47,11 +47,14 @@ def run(path: Path, names: dict[str, object] | None = None):
     names["__name__"] = "__main__"
     with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
         recording = pfd.record(gil=False)
+        recording.__enter__()
         try:
-            with recording:
-                exec(compile(path.read_text(), str(path), "exec"), names)
+            exec(compile(path.read_text(), str(path), "exec"), names)
         except Exception as raised:
-            error = raised
+            # as if the program had been started: with a frame of this file, the tests would be read as a part of it
+            error = raised.with_traceback(raised.__traceback__ and raised.__traceback__.tb_next)
+        finally:
+            recording.__exit__(type(error) if error else None, error, error and error.__traceback__)
     tf.compat.v1.reset_default_graph()  # a map_fn whose function fails leaves the device of variables in it
     text = told.getvalue()
     return error, text[text.rindex(_TOLD) :].rstrip("\n") if _TOLD in text else "", recording

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyfunc_debug.doctor.failures.bodies import (
     array_axes,
@@ -344,11 +345,14 @@ from pyfunc_debug.doctor.failures.ops import (
 )
 from pyfunc_debug.doctor.failures.pastes import neighbours, whole_functions
 from pyfunc_debug.doctor.failures.pastes.added_imports import with_imports
+from pyfunc_debug.doctor.failures.pastes.bound_fields import as_parameters
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied, from_facts
 from pyfunc_debug.doctor.failures.pastes.finite_slopes import finite
 from pyfunc_debug.doctor.failures.pastes.float_uses import as_floats
 from pyfunc_debug.doctor.failures.pastes.lambda_names import distinct
 from pyfunc_debug.doctor.failures.pastes.older_names import with_older_names
+from pyfunc_debug.doctor.failures.pastes.unbound import breaks_names
+from pyfunc_debug.doctor.failures.reading.as_script import as_script
 from pyfunc_debug.doctor.failures.reading.by_place import by_place
 from pyfunc_debug.doctor.failures.reading.inline_values import inline_values, spelled
 from pyfunc_debug.doctor.failures.reading.joined import Joined, Rewrite, joined
@@ -724,7 +728,9 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     reshape_counts.plainly,
 )
 
-FORMS: tuple[tuple[Rewrite, ...], ...] = ((by_place,), (inline_values,), (inline_values, by_place))
+FORMS: tuple[tuple[Rewrite, ...], ...] = (
+    (by_place,), (inline_values,), (inline_values, by_place), (as_script,), (as_script, inline_values, by_place),
+)  # fmt: skip
 """In which a program is read, one after the other, where it tells nothing to paste as it is written."""
 
 OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)
@@ -784,9 +790,11 @@ def _of_joined(whole: Joined, rewrites: tuple[Rewrite, ...], trouble: list[Excep
             explanation = _asked(situation, [])
             explanation = explanation and spelled(explanation, situation)
             explanation = explanation and whole.apart(explanation)
+        if explanation is not None and explanation.edit is not None:
+            explanation = replace(explanation, edit=as_parameters(explanation.edit))
     except Exception as failed:
         trouble.append(failed)
-    return explanation if explanation is not None and _parses(explanation.edit) else None
+    return explanation if explanation is not None and _stands(explanation.edit) else None
 
 
 def _read_otherwise(whole: Joined, before: Explanation | None, trouble: list[Exception]) -> Explanation | None:
@@ -803,8 +811,12 @@ def _read_otherwise(whole: Joined, before: Explanation | None, trouble: list[Exc
     return before
 
 
-def _parses(edit: Edit | None) -> bool:
-    """Whether a file is Python with an edit made: a call that is read as a name may have been assigned to."""
+def _stands(edit: Edit | None) -> bool:
+    """Whether a file is Python with an edit made, and knows its names.
+
+    A call that is read as a name may have been assigned to, and a name that is read as the file's may be a function's.
+    """
     if edit is None:
         return True
-    return bool(parsed("\n".join(applied([edit], read(edit.file).lines))).tree.body)
+    lines = read(edit.file).lines
+    return bool(parsed("\n".join(applied([edit], lines))).tree.body) and not breaks_names(edit, lines)

@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.pastes.traced_text import RULE
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, held, is_keras, keras_name, of_keras, root_is
+from pyfunc_debug.doctor.failures.reading.symbols import calls, held, is_keras, keras_name, lookup, of_keras, root_is
 from pyfunc_debug.interception.names.private import keras_layers, keras_outputs
 
 _ASKS = ("array", "asarray", "eval", "get_value", "convert_to_numpy", "float", "int")
@@ -116,6 +116,6 @@ def _data(spot: Spot) -> str:
         for one in calls(spot.source.tree):
             if isinstance(one.func, ast.Attribute) and one.func.attr == method and one.args:
                 name = dotted(one.args[0])
-                if name.isidentifier() and spot.value(name) is not None:
+                if name and lookup(one.args[0], spot) is not None:
                     return name
     return ""

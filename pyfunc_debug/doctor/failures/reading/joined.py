@@ -356,7 +356,12 @@ def _of(value: object) -> tuple[str, Mapping[str, Any]] | None:
     if isinstance(value, types.FunctionType):
         return value.__code__.co_filename, value.__globals__
     if not isinstance(value, types.ModuleType):
-        name = (value if isinstance(value, type) else type(value)).__module__
-        value = sys.modules.get(name) if isinstance(name, str) else None
+        kind = value if isinstance(value, type) else type(value)
+        value = sys.modules.get(kind.__module__) if isinstance(kind.__module__, str) else None
+        if (
+            kind.__module__ == "__main__"
+            and vars(sys.modules["__main__"]).get(kind.__qualname__.partition(".")[0]) is None
+        ):
+            return None  # of a program that another one has executed
     file = getattr(value, "__file__", None)
     return (file, vars(value)) if isinstance(file, str) and isinstance(value, types.ModuleType) else None
