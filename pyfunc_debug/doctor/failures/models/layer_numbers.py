@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.failed_layers import failed_layer
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import names
+from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import calls
 
 RULE = "structure"
@@ -42,15 +42,18 @@ def _divided(spot: Spot, statement: ast.stmt) -> Explanation | None:
     given = [part for one in calls(statement) for part in (*one.args, *(word.value for word in one.keywords))]
     for one in given:
         node = one
-        if isinstance(one, ast.Name):
-            values = spot.source.given_to(one.id)
+        if isinstance(one, (ast.Name, ast.Attribute)):
+            values = spot.source.given_to(dotted(one))
             node = values[0] if len(values) == 1 else one
         if computed(one, spot) != 0 or isinstance(one, ast.Constant) or type(computed(one, spot)) is not int:
             continue
         division = next((each for each in ast.walk(node) if _is_zero(each, spot)), None)
         if not isinstance(division, ast.BinOp):
             continue
-        numbers = [f"{name} is {value}" for name in names(division) if type(value := spot.value(name)) in (int, float)]
+        asked = (each for each in ast.walk(division) if isinstance(each, (ast.Name, ast.Attribute)))
+        numbers = dict.fromkeys(
+            f"{dotted(each)} is {value}" for each in asked if type(value := computed(each, spot)) in (int, float)
+        )
         text = spot.source.text(division)
         why = f": {', '.join(numbers)}" if numbers else ""
         cause = f"{text} is 0{why}. With max it is 1 at least."

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import sys
 import types
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source
-from pyfunc_debug.program.frames import is_installed, is_user
+from pyfunc_debug.doctor.failures.reading.symbols import only_keeps
 
 _OF_VALUES = (ast.Yield, ast.YieldFrom, ast.Await)
 
@@ -93,18 +92,9 @@ def _owner(source: Source, spot: Spot) -> tuple[Any, ast.ClassDef | None]:
     """`self` of a frame, and its class, if that extends no library's: what these keep is more than attributes."""
     owner, function = spot.variables.get("self"), spot.function
     kind = source.parent(function) if function is not None else None
-    bases = [one for one in type(owner).__mro__ if one is not object]
-    if not isinstance(kind, ast.ClassDef) or kind.name not in [one.__name__ for one in bases]:
+    if not isinstance(kind, ast.ClassDef) or kind.name not in [one.__name__ for one in type(owner).__mro__]:
         return None, None
-    own = all(_is_users(one) and not hasattr(one, "__slots__") for one in bases) and hasattr(owner, "__dict__")
-    return (owner, kind) if own else (None, None)
-
-
-def _is_users(kind: type) -> bool:
-    """Whether a class is the user's own, of a file or of a notebook."""
-    module = sys.modules.get(kind.__module__)
-    file = getattr(module, "__file__", None)
-    return kind.__module__ == "__main__" or (isinstance(file, str) and is_user(file) and not is_installed(file))
+    return (owner, kind) if only_keeps(owner) else (None, None)
 
 
 def _methods(kind: ast.ClassDef, owner: Any, taken: set[str]) -> dict[str, Any]:

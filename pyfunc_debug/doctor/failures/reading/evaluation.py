@@ -13,6 +13,7 @@ import copy
 import re
 import sys
 import threading
+import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names
-from pyfunc_debug.doctor.failures.reading.symbols import dtype_of, is_symbolic, lookup, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import dtype_of, is_symbolic, kept_by, lookup, only_keeps, shape_of
 from pyfunc_debug.program.syntax import copied
 
 T = TypeVar("T")
@@ -66,9 +67,41 @@ def given_names(tree: ast.AST, spot: Spot, known: Mapping[str, Any]) -> dict[str
             found[name] = module
         elif value is not None and _is_plain(value):
             found[name] = copy.deepcopy(value)
+        elif value is not None and only_keeps(value):
+            nodes = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id == name]
+            found[name] = _stand_in(tree, list(nodes), value)
+            if found[name] is None:
+                return None
         else:
             return None
     return found
+
+
+def _stand_in(tree: ast.AST, nodes: list[ast.AST], value: Any) -> types.SimpleNamespace | None:
+    """An object with what an expression asks of `args` or `self.config`; None where it asks for more than plain values.
+
+    Args:
+      tree: The expression.
+      nodes: Where it names the object.
+      value: The object.
+    """
+    asked: dict[str, list[ast.AST]] = {}
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Attribute) and one.value in nodes:
+            asked.setdefault(one.attr, []).append(one)
+    if sum(map(len, asked.values())) != len(nodes):
+        return None
+    made = types.SimpleNamespace()
+    for name, places in asked.items():
+        kept = kept_by(value, name)
+        if kept is not None and _is_plain(kept):
+            setattr(made, name, copy.deepcopy(kept))
+            continue
+        inner = _stand_in(tree, places, kept) if only_keeps(kept) else None
+        if inner is None:
+            return None
+        setattr(made, name, inner)
+    return made
 
 
 def computes(tree: ast.AST) -> bool:

@@ -46,6 +46,20 @@ def _is_users(name: str) -> bool:
     return name == "__main__" or module is None or (bool(file) and is_user(file) and not is_installed(file))
 
 
+def only_keeps(value: Any) -> bool:
+    """Whether an object is of no library, and keeps what it is given: options, a config, a Trainer."""
+    kind = value if isinstance(value, type) else type(value)
+    if f"{kind.__module__}.{kind.__name__}" in ("argparse.Namespace", "types.SimpleNamespace"):
+        return True
+    bases = [one for one in kind.__mro__ if one is not object]
+    return hasattr(value, "__dict__") and bool(bases) and all(_is_users(one.__module__) for one in bases)
+
+
+def kept_by(value: Any, name: str) -> Any:
+    """What such an object, or its class, keeps under a name; runs nothing."""
+    return inspect.getattr_static(value, name, None)
+
+
 def is_symbolic(value: Any) -> bool:
     """Whether a value is a tensor of a graph, or a Keras input: something without a value of its own."""
     kind = type(value)
