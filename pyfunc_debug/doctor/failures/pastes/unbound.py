@@ -43,7 +43,7 @@ def _defined(lines: Sequence[str]) -> set[str]:
 
 
 def _unbound(lines: Sequence[str]) -> set[tuple[str, str]]:
-    """The names that a text reads and does not bind, with the scopes that do; none of a text that is no Python."""
+    """The names that a text reads and does not bind, with the scopes that do; none of a text that does not parse."""
     with suppress(SyntaxError, ValueError):
         table = symtable.symtable("\n".join(lines), "<pasted>", "exec")
         bound = {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
