@@ -21,7 +21,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if code of a library's failed on bytes, and a generator of its own was given text by args."""
     if not situation.body or not _BYTES.search(situation.message) or situation.kind not in ("TypeError", "ValueError"):
         return None
-    files = {file for file, _ in situation.sources()} | situation.joined
+    files = {file for file, _ in situation.sources()} | set(situation.joined)
     if any(frame.f_code.co_filename in files for frame in frames(situation.inner.__traceback__)):
         return None
     for file, source in situation.sources():
