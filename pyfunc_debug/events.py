@@ -238,6 +238,7 @@ class Notice(str, Enum):
     PREDICTED_COLUMN = "predicted-column"
     COMPILED_LOSS = "compiled-loss"
     TARGET_RANGE = "target-range"
+    COUNTED_STEPS = "counted-steps"
     LABEL_WEIGHTS = "label-weights"
     MISSED_WEIGHTS = "missed-weights"
     LAMBDA_SHAPE = "lambda-shape"

@@ -51,6 +51,7 @@ class Arrays:
                 self._empty(user, sys._getframe(2))
             if user is not None:
                 self._beyond(user, sys._getframe(2), args[0])
+                self._counted(user, sys._getframe(2))
             facts = private.keras_output(args[0]) if user is not None else None
             if facts is not None:
                 file = user.f_code.co_filename
@@ -167,6 +168,16 @@ class Arrays:
             activation=reach[1], loss=reach[2], ends=[least, most], several=several, rows=int(found.shape[0]),
             itself=y is not None and y is x, sources=[user.f_code.co_filename],
         )  # fmt: skip
+
+    def _counted(self, user: Any, keras: Any) -> None:
+        """Notices how many steps of how many rows of a generator `fit` took for an epoch, if it was told how many."""
+        steps = keras.f_locals.get("steps_per_epoch") if keras.f_code.co_name == "fit" else None
+        rows = private.generated_rows(keras.f_locals.get("epoch_iterator")) if isinstance(steps, int) else None
+        if rows is not None and rows > 1:
+            self._observer.notice(
+                Notice.COUNTED_STEPS, None, None, file=user.f_code.co_filename, line=user.f_lineno, steps=steps,
+                rows=rows, sources=[user.f_code.co_filename],
+            )  # fmt: skip
 
     def _column(self, found: Any, _: tuple[Any, ...]) -> None:
         """Notices names of as many numbers in a row as there are predictions in a column."""

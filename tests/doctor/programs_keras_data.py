@@ -657,3 +657,61 @@ def a_function_that_is_called_by_names_draws_nothing():
     data = tf.data.Dataset.range(8).map(lambda x: tf.numpy_function(body, [x], tf.float32)).cache()
     for _ in range(3):
         list(data)
+
+
+# -- counted-steps ----------------------------------------------------------------------------------------------------
+
+
+def batches_of(samples, batch_size=4):
+    while True:
+        for start in range(0, len(samples), batch_size):
+            rows = np.array(samples[start : start + batch_size], "float32")[:, None]
+            yield rows, rows
+
+
+def one_unit():
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model
+
+
+@triggers("counted-steps", says="steps_per_epoch=-(-len(samples) // 4)", pastes=True)
+def a_step_for_each_sample():
+    samples = list(range(12))
+    one_unit().fit(batches_of(samples, batch_size=4), steps_per_epoch=len(samples), epochs=2, verbose=0)
+
+
+@triggers("counted-steps", says="validation_steps=-(-len(held) // size)", pastes=True)
+def steps_of_samples_that_are_held_out_too():
+    samples, held, size = list(range(12)), list(range(8)), 4
+    batch_size = size
+    train = batches_of(samples, batch_size)
+    test = batches_of(held, batch_size=size)
+    one_unit().fit(
+        train, steps_per_epoch=len(samples), validation_data=test, validation_steps=len(held), verbose=0
+    )  # fmt: skip
+
+
+@triggers("counted-steps", says="goes over them some 4 times", pastes=True)
+def steps_of_rows_without_a_size_in_the_call():
+    rows = np.arange(12)
+    model = one_unit()
+    model.fit(x=batches_of(rows), steps_per_epoch=len(rows), verbose=0)
+
+
+@near("counted-steps")
+def batches_of_one_row():
+    samples = list(range(6))
+    one_unit().fit(batches_of(samples, 1), steps_per_epoch=len(samples), verbose=0)
+
+
+@near("counted-steps")
+def steps_that_are_divided():
+    samples = list(range(12))
+    one_unit().fit(batches_of(samples, 4), steps_per_epoch=len(samples) // 4, verbose=0)
+
+
+@near("counted-steps")
+def a_step_for_each_of_other_things():
+    samples, files = list(range(12)), ["a", "b"]
+    one_unit().fit(batches_of(samples, 4), steps_per_epoch=len(files), verbose=0)

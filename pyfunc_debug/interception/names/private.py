@@ -421,6 +421,16 @@ def keras_output(model: Any) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def generated_rows(epochs: Any) -> int | None:
+    """The rows of the first batch that a generator given to `fit` made; None of other data (Keras' EpochIterator)."""
+    batches = getattr(getattr(epochs, "data_adapter", None), "_first_batches", None)
+    part = batches[0][0] if batches and isinstance(batches[0], tuple) and batches[0] else None
+    while isinstance(part, (list, tuple, dict)) and part:
+        part = next(iter(part.values())) if isinstance(part, dict) else part[0]
+    shape = getattr(part, "shape", None)
+    return int(shape[0]) if isinstance(shape, tuple) and shape else None
+
+
 def keras_reach(model: Any) -> tuple[str, str, str] | None:
     """The class of the last layer of a model with one output, its activation, and the name of the loss.
 
