@@ -341,6 +341,7 @@ from pyfunc_debug.doctor.failures.ops import (
     reshape_counts,
     sparse_values,
     texts_and_numbers,
+    texts_for_numbers,
     unlike_shapes,
 )
 from pyfunc_debug.doctor.failures.pastes import neighbours, whole_functions
@@ -724,6 +725,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     einsum_letters.explain,
     table_entries.explain,
     argument_dtypes.explain,
+    texts_for_numbers.explain,
     image_channels.explain,
     reshape_counts.plainly,
 )

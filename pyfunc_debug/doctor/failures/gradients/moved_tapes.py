@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, is_tape
 
 LISTS = ("trainable_variables", "trainable_weights", "variables", "weights")
 """What lists a model's variables."""
@@ -174,8 +174,20 @@ def _set(statement: ast.stmt) -> Iterator[str]:
 def _begun_at(file: str, source: Source, block: ast.With, first: ast.stmt) -> Edit | None:
     """The `with` above an earlier statement, and the lines from there on inside it."""
     begin, body = _first_line(first), block.body[0].lineno
+    own = source.block(block) or []
+    if any(is_tape(part) for one in own[own.index(first) : own.index(block)] for part in ast.walk(one)):
+        return _computed_again(file, source, block, first)  # another's steps stay as they are
     if body == block.lineno or body - begin > _MOST or _has_long_text(source, begin, body):
         return None
     step = indent_of(source.lines[body - 1]).removeprefix(indent_of(source.lines[block.lineno - 1]))
     inside = [f"{step}{line}" for line in source.lines[begin - 1 : block.lineno - 1] if line.strip()]
     return Edit(file, begin, body - 1, (*source.lines[block.lineno - 1 : body - 1], *inside))
+
+
+def _computed_again(file: str, source: Source, block: ast.With, first: ast.stmt) -> Edit | None:
+    """A line above the block once more inside of it: in front of another tape's block it stays for that one."""
+    body, end = block.body[0].lineno, first.end_lineno or first.lineno
+    if body == block.lineno or end != first.lineno or not _sets(first) & _loaded(block.body):
+        return None
+    blanks = indent_of(source.lines[body - 1])
+    return Edit(file, body, body - 1, (f"{blanks}{source.lines[end - 1].strip()}",))
