@@ -236,7 +236,7 @@ class _Ending:
 
                 text = ledger_text(ledger, width, color, explained=bool(found or unknown), short=True)
             if unknown:
-                warned = any(one.severity == "warning" for one in findings)
+                warned = any(one.rule in _OF_NONE for one in findings)
                 known = "no sure cause for this {}; what it found may be it:" if warned else "no cause for this {}."
                 text = f"{text}\n\npyfunc-debug knows {known.format(unknown)}".lstrip("\n")
             if text:
@@ -256,6 +256,10 @@ class _Ending:
             print(f"\n{job_text(job.ledger(), width, color)}", file=sys.stderr)
             _print_findings(job.findings(front="shell"), width, os.path.relpath(folder))
         print(f"{space}{len(job)} processes recorded in {os.path.relpath(folder)}", file=sys.stderr)
+
+
+_OF_NONE = ("cut-gradient", "none-gradient", "untaped")
+"""Rules of a gradient that is None, which a program may fail on later."""
 
 
 def _print_findings(findings: Sequence[Finding], width: int, path: str) -> None:

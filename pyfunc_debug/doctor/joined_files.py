@@ -31,6 +31,15 @@ from pyfunc_debug.records import Finding
 
 _DOT = "\ua4f8"
 """A letter that looks like a dot, and that nobody uses: `self.model` is as long with it, and a name."""
+_OF_BODIES = frozenset(
+    ("aliasing", "body-raised", "changed-by-hand", "constant-output", "devices", "died", "empty-recording",
+     "forked-process", "gil-wait", "gradient-check", "graduate", "hang", "inf-born", "inside-waits", "memory",
+     "missing-tape", "nan-born", "no-copy", "nondeterministic", "one-lock", "parallel-calls", "parallel-random",
+     "range-jump", "recomputed", "retrace", "reused-memory", "saturated", "second-order", "shared-state",
+     "slow-conversion", "stop-iteration", "tiny-calls", "trace-failed", "unused-input", "wrong-tape", "writes-input",
+     "xla")
+)  # fmt: skip
+"""Rules of what was measured of one body or function: its own file says all, and `self.count` has to stay a state."""
 _MOST_LINES = 8_000
 _SAME = ("if __name__ ==", "if '__main__' ==")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -56,7 +65,7 @@ def added(facts: Facts, found: Sequence[Finding], check: Callable[[Facts], Itera
     rest: list[Finding] = []
     with put(NAME, parsed("\n".join(whole.parts.lines))):
         for one in map(whole.apart, check(whole.facts)):
-            if one is None:
+            if one is None or one.rule in _OF_BODIES:
                 continue
             if one.rule not in known:
                 rest.append(one)
