@@ -23,8 +23,8 @@ _FUNCTIONS = {
 }  # fmt: skip
 """Functions of two arrays of classes, TensorFlow's and scikit-learn's, and how their parameters are called."""
 _SAID = re.compile(
-    r"ScatterNd|[Ss]hapes? .*(?:incompatible|must be equal)|[Mm]ust have rank|multilabel-indicator|continuous"
-    r"|multiclass-multioutput|Dimensions \[0,\d\)|indices\[|squeezed"
+    r"ScatterNd|[Ss]hapes? .*(?:incompatible|must be equal|must match)|[Mm]ust have rank|multilabel-indicator"
+    r"|continuous|multiclass-multioutput|Dimensions \[0,\d\)|indices\[|squeezed"
     r"|`(?:predictions|labels)` (?:contains negative|out of bound)"
 )
 
