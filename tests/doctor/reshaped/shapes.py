@@ -286,7 +286,8 @@ def renamed(text: str) -> Files | None:
         target.id for kind in ast.walk(tree) if isinstance(kind, ast.ClassDef) for one in kind.body
         if isinstance(one, (ast.Assign, ast.AnnAssign)) for target in ast.walk(one) if isinstance(target, ast.Name)
     }  # fmt: skip
-    bound -= keywords | methods | imported_names | shared | fields | {"self"}
+    texts = {one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+    bound -= keywords | methods | imported_names | shared | fields | texts | {"self"}  # a key may be an argument's name
     if not bound or any(isinstance(one, ast.JoinedStr) and "=" in ast.unparse(one) for one in ast.walk(tree)):
         return None
     for one in ast.walk(tree):
