@@ -162,6 +162,22 @@ def test_functions_classes_and_their_globals_in_a_module_of_their_own_are_read_w
     assert outcome(in_module()[name]).verdict == TOLD
 
 
+WORDS = (
+    "batch_closures-a_helper_of_loss_and_metric_reads_the_mask",
+    "batch_closures-two_tensors_of_an_encoder_in_the_loss",
+    "batch_closures-a_loss_that_gives_back_what_has_no_value",
+    "batch_closures-weights_from_an_input,_and_a_local_that_is_made_of_them",
+)
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_loss_that_reads_a_tensor_beside_it_and_is_compiled_in_another_file_is_told_in_words(name):
+    told = " ".join(outcome(in_module()[name], paste=False).told[0].split())
+    assert "have no value: Keras gives" in told or "has no value: Keras gives" in told
+    assert "Compute the loss in the model's compute_loss" in told
+    assert not pastes(told)
+
+
 APPENDED = {
     "parts.py": """import tensorflow as tf
 losses = []

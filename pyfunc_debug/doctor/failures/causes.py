@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyfunc_debug.doctor.failures.bodies import (
     array_axes,
@@ -756,19 +756,35 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
     found = situation(error, locate, rows)
     trouble: list[Exception] = []
     whole = joined(found)
-    explanation = _of_joined(whole, (), trouble) if whole is not None and whole.several else None
-    if explanation is None or explanation.edit is None:
+    told = _of_joined(whole, (), trouble) if whole is not None and whole.several else None
+    if told is None or told.explanation.edit is None:
         alone = _asked(found, trouble)
-        if explanation is None or (alone is not None and alone.edit is not None and alone.rule == explanation.rule):
-            explanation = alone
-    if whole is not None and (explanation is None or explanation.edit is None):
-        explanation = _read_otherwise(whole, explanation, trouble)
-    if explanation is None and trouble:
+        if told is None or (alone is not None and alone.mends(told)):
+            told = alone
+    if whole is not None and (told is None or told.explanation.edit is None):
+        told = _read_otherwise(whole, told, trouble)
+    if told is None and trouble:
         raise trouble[0]
-    return explanation
+    return told and told.explanation
 
 
-def _asked(found: Situation, trouble: list[Exception]) -> Explanation | None:
+@dataclass(frozen=True)
+class _Told:
+    """What is known of a failure, and the module of the cause that knows it."""
+
+    explanation: Explanation
+    by: str
+
+    def mends(self, before: _Told) -> bool:
+        """Whether it has a paste for what another reading only gave words for.
+
+        That of another cause would be for a part of the trap, or for a program that was read as a simpler one.
+        """
+        same = self.by == before.by and self.explanation.rule == before.explanation.rule
+        return same and self.explanation.edit is not None
+
+
+def _asked(found: Situation, trouble: list[Exception]) -> _Told | None:
     """What the first cause says that knows one."""
     for cause in CAUSES:
         try:
@@ -780,36 +796,36 @@ def _asked(found: Situation, trouble: list[Exception]) -> Explanation | None:
             if cause in OF_VALUES:
                 explanation = whole_functions.instead(explanation, found)
             explanation = finite(as_floats(neighbours.kept(explanation), found), found)
-            return distinct(with_imports(with_older_names(explanation), found))
+            return _Told(distinct(with_imports(with_older_names(explanation), found)), cause.__module__)
     return None
 
 
-def _of_joined(whole: Joined, rewrites: tuple[Rewrite, ...], trouble: list[Exception]) -> Explanation | None:
+def _of_joined(whole: Joined, rewrites: tuple[Rewrite, ...], trouble: list[Exception]) -> _Told | None:
     """What a cause knows of the user's files together, with their calls in another form."""
-    explanation = None
+    told = explanation = None
     try:
         with whole.read(*rewrites) as situation:
-            explanation = _asked(situation, [])
-            explanation = explanation and spelled(explanation, situation)
+            told = _asked(situation, [])
+            explanation = told and spelled(told.explanation, situation)
             explanation = explanation and whole.apart(explanation)
         if explanation is not None and explanation.edit is not None:
             explanation = replace(explanation, edit=as_parameters(explanation.edit))
     except Exception as failed:
         trouble.append(failed)
-    return explanation if explanation is not None and _stands(explanation.edit) else None
+    if told is None or explanation is None or not _stands(explanation.edit):
+        return None
+    return _Told(explanation, told.by)
 
 
-def _read_otherwise(whole: Joined, before: Explanation | None, trouble: list[Exception]) -> Explanation | None:
+def _read_otherwise(whole: Joined, before: _Told | None, trouble: list[Exception]) -> _Told | None:
     """The same asked of calls in other forms.
 
     It stands if it knows a cause where the program as it is written tells none, or has a paste for the same one.
     """
     for rewrites in FORMS:
-        explanation = _of_joined(whole, rewrites, trouble)
-        if explanation is None:
-            continue
-        if before is None or (explanation.edit is not None and explanation.rule == before.rule):
-            return explanation
+        told = _of_joined(whole, rewrites, trouble)
+        if told is not None and (before is None or told.mends(before)):
+            return told
     return before
 
 

@@ -95,6 +95,9 @@ def explain(situation: Situation) -> Explanation | None:
         f"Keras gives {given} y_true and y_pred only."
     )
     edit = _edit(spot, [one.__name__ for one in top], read)
+    if edit is None and losses and _are_apart(spot, [one.__name__ for one in top], read):
+        advice = "Compute the loss in the model's compute_loss(x, y, y_pred, ...): it has the inputs x, too."
+        return Explanation(RULE, spot.file, line, cause, None, advice)
     if edit is None:
         if by != "Keras" or situation.spots[index].code in losses:
             return None
@@ -213,8 +216,8 @@ def _sources(tensor: Any) -> set[int]:
 
 def _edit(spot: Spot, top: list[str], read: _Read) -> Edit | None:
     """The lines above the one `compile` that is given the functions."""
-    source, wanted = spot.source, set(top)
-    found = [one for one in method_calls(source.tree, "compile") if wanted & {*names(one), *_lambdas(one)}]
+    source = spot.source
+    found = _compiles(source, top)
     every = {one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name)} | _defined(source)
     if len(found) != 1 or {"of_batch", "compute_loss"} & every:
         return None
@@ -223,7 +226,7 @@ def _edit(spot: Spot, top: list[str], read: _Read) -> Edit | None:
         return None
     scope = next((one for one in source.around(statement) if isinstance(one, ast.FunctionDef)), None)
     begins = {spot.first_line(code) for code in read.readers}
-    if None in begins or not source.together(statement.lineno, *(one for one in begins if one is not None)):
+    if None in begins or _are_apart(spot, top, read):
         return None  # a name of their module is not one of the module that compiles
     words = {_word(source, scope, name, read, begins) for name in read.tensors}
     if len(words) != 1 or "" in words or not _alone(source, scope, statement, read, begins):
@@ -240,6 +243,19 @@ def _edit(spot: Spot, top: list[str], read: _Read) -> Edit | None:
         f"{blanks}{model}.compute_loss = compute_loss",
     )
     return Edit(spot.file, statement.lineno, statement.lineno - 1, lines)
+
+
+def _compiles(source: Source, top: Collection[str]) -> list[ast.Call]:
+    """The calls of `compile` that are given one of the functions."""
+    wanted = set(top)
+    return [one for one in method_calls(source.tree, "compile") if wanted & {*names(one), *_lambdas(one)}]
+
+
+def _are_apart(spot: Spot, top: Collection[str], read: _Read) -> bool:
+    """Whether a function that reads a tensor, and the `compile` that is given it, are in two files."""
+    begins = [first for code in read.readers if (first := spot.first_line(code)) is not None]
+    calls = [one.lineno for one in _compiles(spot.source, top)]
+    return bool(begins and calls) and not spot.source.together(*begins, *calls)
 
 
 def _lambdas(call: ast.Call) -> set[str]:
