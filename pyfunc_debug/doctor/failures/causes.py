@@ -353,8 +353,10 @@ from pyfunc_debug.doctor.failures.pastes.float_uses import as_floats
 from pyfunc_debug.doctor.failures.pastes.lambda_names import distinct
 from pyfunc_debug.doctor.failures.pastes.older_names import with_older_names
 from pyfunc_debug.doctor.failures.pastes.unbound import breaks_names
+from pyfunc_debug.doctor.failures.reading.as_lambdas import as_lambdas
 from pyfunc_debug.doctor.failures.reading.as_script import as_script
 from pyfunc_debug.doctor.failures.reading.by_place import by_place
+from pyfunc_debug.doctor.failures.reading.constants import constants
 from pyfunc_debug.doctor.failures.reading.inline_values import inline_values, spelled
 from pyfunc_debug.doctor.failures.reading.joined import Joined, Rewrite, joined
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Situation, situation
@@ -732,6 +734,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
 
 FORMS: tuple[tuple[Rewrite, ...], ...] = (
     (by_place,), (inline_values,), (inline_values, by_place), (as_script,), (as_script, inline_values, by_place),
+    (constants,), (as_lambdas,), (constants, as_lambdas, as_script, inline_values, by_place),
 )  # fmt: skip
 """In which a program is read, one after the other, where it tells nothing to paste as it is written."""
 
@@ -808,6 +811,8 @@ def _of_joined(whole: Joined, rewrites: tuple[Rewrite, ...], trouble: list[Excep
             told = _asked(situation, [])
             explanation = told and spelled(told.explanation, situation)
             explanation = explanation and whole.apart(explanation)
+            if as_lambdas in rewrites and explanation is not None and "lambda" in explanation.cause:
+                return None  # it would speak of one where the program has none
         if explanation is not None and explanation.edit is not None:
             explanation = replace(explanation, edit=as_parameters(explanation.edit))
     except Exception as failed:
