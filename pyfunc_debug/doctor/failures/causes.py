@@ -762,13 +762,13 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
     told = _of_joined(whole, (), trouble) if whole is not None and whole.several else None
     if told is None or told.explanation.edit is None:
         alone = _asked(found, trouble)
-        if told is None or (alone is not None and alone.mends(told)):
+        if told is None or (alone is not None and alone.replaces(told)):
             told = alone
     if whole is not None and (told is None or told.explanation.edit is None):
         told = _read_otherwise(whole, told, trouble)
     if told is None and trouble:
         raise trouble[0]
-    return told and told.explanation
+    return told.explanation if told is not None else None
 
 
 @dataclass(frozen=True)
@@ -778,7 +778,7 @@ class _Told:
     explanation: Explanation
     by: str
 
-    def mends(self, before: _Told) -> bool:
+    def replaces(self, before: _Told) -> bool:
         """Whether it has a paste for what another reading only gave words for.
 
         That of another cause would be for a part of the trap, or for a program that was read as a simpler one.
@@ -805,11 +805,12 @@ def _asked(found: Situation, trouble: list[Exception]) -> _Told | None:
 
 def _of_joined(whole: Joined, rewrites: tuple[Rewrite, ...], trouble: list[Exception]) -> _Told | None:
     """What a cause knows of the user's files together, with their calls in another form."""
-    told = explanation = None
+    told: _Told | None = None
+    explanation: Explanation | None = None
     try:
         with whole.read(*rewrites) as situation:
             told = _asked(situation, [])
-            explanation = told and spelled(told.explanation, situation)
+            explanation = spelled(told.explanation, situation) if told is not None else None
             explanation = explanation and whole.apart(explanation)
             if as_lambdas in rewrites and explanation is not None and "lambda" in explanation.cause:
                 return None  # it would speak of one where the program has none
@@ -829,7 +830,7 @@ def _read_otherwise(whole: Joined, before: _Told | None, trouble: list[Exception
     """
     for rewrites in FORMS:
         told = _of_joined(whole, rewrites, trouble)
-        if told is not None and (before is None or told.mends(before)):
+        if told is not None and (before is None or told.replaces(before)):
             return told
     return before
 
