@@ -773,23 +773,24 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
 
 @dataclass(frozen=True)
 class _Told:
-    """What is known of a failure, and the module of the cause that knows it."""
+    """What is known of a failure, and the cause that knows it: its module, and its place among all of them."""
 
     explanation: Explanation
     by: str
+    place: int
 
     def replaces(self, before: _Told) -> bool:
         """Whether it has a paste for what another reading only gave words for.
 
-        That of another cause would be for a part of the trap, or for a program that was read as a simpler one.
+        That of a later cause would be for a part of the trap, or for a program that was read as a simpler one.
         """
         same = self.by == before.by and self.explanation.rule == before.explanation.rule
-        return same and self.explanation.edit is not None
+        return self.explanation.edit is not None and (same or self.place < before.place)
 
 
 def _asked(found: Situation, trouble: list[Exception]) -> _Told | None:
     """What the first cause says that knows one."""
-    for cause in CAUSES:
+    for place, cause in enumerate(CAUSES):
         try:
             explanation = cause(found)
         except Exception as failed:  # a later one may know the cause
@@ -799,7 +800,7 @@ def _asked(found: Situation, trouble: list[Exception]) -> _Told | None:
             if cause in OF_VALUES:
                 explanation = whole_functions.instead(explanation, found)
             explanation = finite(as_floats(neighbours.kept(explanation), found), found)
-            return _Told(distinct(with_imports(with_older_names(explanation), found)), cause.__module__)
+            return _Told(distinct(with_imports(with_older_names(explanation), found)), cause.__module__, place)
     return None
 
 
@@ -820,13 +821,14 @@ def _of_joined(whole: Joined, rewrites: tuple[Rewrite, ...], trouble: list[Excep
         trouble.append(failed)
     if told is None or explanation is None or not _stands(explanation.edit):
         return None
-    return _Told(explanation, told.by)
+    return _Told(explanation, told.by, told.place)
 
 
 def _read_otherwise(whole: Joined, before: _Told | None, trouble: list[Exception]) -> _Told | None:
     """The same asked of calls in other forms.
 
-    It stands if it knows a cause where the program as it is written tells none, or has a paste for the same one.
+    It stands if it knows a cause where the program as it is written tells none, or has a paste for the same one, or for
+    one that is asked before that: of two causes that know an error, the first knows more of it.
     """
     for rewrites in FORMS:
         told = _of_joined(whole, rewrites, trouble)

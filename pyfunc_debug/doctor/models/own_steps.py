@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.reading.source import Source, gradients_of_tape, tapes
+from pyfunc_debug.doctor.failures.reading.source import Source, asked_of_tape, gradients_of_tape, tapes
 
 TRAINABLE = ("trainable_variables", "trainable_weights")
 """What a model of Keras' lists for who trains it."""
@@ -42,13 +42,15 @@ def own_steps(facts: Facts) -> Iterator[OwnStep]:
         for block in tapes(own):
             asked = gradients_of_tape(own, block)
             models = {
-                ast.unparse(part.value) for one in asked for given in one.args[1:] for part in ast.walk(given)
+                ast.unparse(part.value) for one in asked
+                for given in (*one.args[1:], *(each.value for each in one.keywords if each.arg == "sources"))
+                for part in ast.walk(given)
                 if isinstance(part, ast.Attribute) and part.attr in TRAINABLE
             }  # fmt: skip
             if len(models) != 1:
                 continue
             (model,) = models
             calls = tuple(one for one in pastes.walk(block, ast.Call) if ast.unparse(one.func) == model)
-            losses = tuple(dict.fromkeys(ast.unparse(one.args[0]) for one in asked))
+            losses = tuple(dict.fromkeys(map(ast.unparse, asked_of_tape(own, block))))
             if calls:
                 yield OwnStep(file, own, block, model, calls, losses)

@@ -10,6 +10,7 @@ from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup
+from pyfunc_debug.interception.names.private import iterated
 
 RULE = "exhausted"
 _END = re.compile(r"End of sequence")
@@ -32,7 +33,7 @@ def explain(situation: Situation) -> Explanation | None:
     if isinstance(asked, ast.Attribute):
         kept = type(lookup(asked, spot)).__name__ in _ITERATORS
         return _of_object(spot, statement, data) if data is not None and kept else None
-    value = _value(data, spot) if data is not None else None
+    value = _value(data, asked, spot) if data is not None else None
     if data is None or not is_dataset(value):
         return None
     text = spot.source.text(data)
@@ -42,7 +43,7 @@ def explain(situation: Situation) -> Explanation | None:
         f"`{short(spot.source.text(statement), 40)}` asked for another element of {short(text, 30)}, {has}: an "
         f"iterator goes through its dataset once."
     )
-    found = spot.source.replaced({data: f"{text}.repeat()"})
+    found = spot.source.replaced({data: f"{spot.source.atom(data)}.repeat()"})
     loop = next((one for one in spot.source.around(statement) if isinstance(one, (ast.For, ast.While))), None)
     if found is None or not isinstance(loop, ast.For):
         return Explanation(RULE, spot.file, spot.line, cause, None, f"`for x in {text}:` ends where the data end.")
@@ -97,8 +98,9 @@ def _dataset(made: ast.Call) -> ast.expr | None:
     return None
 
 
-def _value(data: ast.expr, spot: Spot) -> object:
-    return spot.value(data.id) if isinstance(data, ast.Name) else None
+def _value(data: ast.expr, asked: ast.Name, spot: Spot) -> object:
+    """The dataset; one that has no name, of the iterator that was asked."""
+    return spot.value(data.id) if isinstance(data, ast.Name) else iterated(spot.value(asked.id))
 
 
 def _count(value: object) -> int | None:

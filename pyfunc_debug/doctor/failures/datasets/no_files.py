@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import glob
 import os
 import re
 from collections import Counter
@@ -10,7 +11,7 @@ from collections import Counter
 from pyfunc_debug.doctor.failures.bodies.file_names import text_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, names
+from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 
 RULE = "file-read"
@@ -21,6 +22,8 @@ _OF_NOTHING = re.compile(
 )
 """What is said where a list of names is empty: TensorFlow makes float32 of nothing."""
 _FINDS = ("glob", "iglob", "rglob", "listdir", "scandir")
+_GLOBS = ("glob", "iglob")
+_WIDEST = 40
 _WILD = re.compile(r"[*?\[]")
 _MOST = 5000
 _SHOWN = 4
@@ -43,6 +46,8 @@ def of_nothing(situation: Situation) -> Explanation | None:
                 value = spot.value(one)
                 if type(value) is list and not value and (found := _looked_for(spot, one)) is not None:
                     return found
+            if (found := _looked_for_inside(spot, call)) is not None:
+                return found
     return None
 
 
@@ -51,14 +56,33 @@ def _looked_for(spot: Spot, name: str) -> Explanation | None:
     for one in ast.walk(spot.source.tree):
         if not isinstance(one, ast.Assign) or name not in map(dotted, one.targets):
             continue
-        for call in calls(one.value):
-            pattern = text_of(call.args[0], spot) if call.args else None
-            if dotted(call.func).rpartition(".")[2] not in _FINDS or pattern is None:
-                continue
-            folder = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
-            whole = os.path.join(folder, pattern) if isinstance(folder, os.PathLike) else pattern
-            return _told(spot, one.lineno, whole, f"{name} is empty: ")
+        for _, pattern in _finding(spot, one.value):
+            return _told(spot, one.lineno, pattern, f"{name} is empty: ")
     return None
+
+
+def _looked_for_inside(spot: Spot, call: ast.Call) -> Explanation | None:
+    """The same of a list without a name: `from_tensor_slices(glob.glob("images/*.png"))`; none is there now, either."""
+    given = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
+    if given is None or spot.source.function(call.lineno) not in (None, spot.function):
+        return None
+    found = _finding(spot, given)
+    plain = all(dotted(one.func).rpartition(".")[2] in _GLOBS for one, _ in found)
+    if len(found) != 1 or not plain or "**" in found[0][1] or next(glob.iglob(found[0][1]), None) is not None:
+        return None
+    asked = short(spot.source.text(found[0][0]), _WIDEST)
+    return _told(spot, found[0][0].lineno, found[0][1], f"{asked} is empty: ")
+
+
+def _finding(spot: Spot, node: ast.expr) -> list[tuple[ast.Call, str]]:
+    """The calls of an expression that look for files, and the whole patterns of these."""
+    every = []
+    for call in calls(node):
+        pattern = text_of(call.args[0], spot) if call.args else None
+        if dotted(call.func).rpartition(".")[2] in _FINDS and pattern is not None:
+            folder = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+            every.append((call, os.path.join(folder, pattern) if isinstance(folder, os.PathLike) else pattern))
+    return every
 
 
 def _told(spot: Spot, line: int, pattern: str, begin: str = "") -> Explanation:

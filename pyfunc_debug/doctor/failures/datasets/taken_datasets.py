@@ -37,15 +37,20 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _next(spot: Spot, statement: ast.stmt) -> Explanation | None:
     """`next(ds)` as `next(iter(ds))`; in a loop the iterator is made before."""
-    found = [
-        one.args[0] for one in calls(statement)
-        if dotted(one.func) == "next" and one.args and is_dataset(lookup(one.args[0], spot))
-    ]  # fmt: skip
+    every = [one.args[0] for one in calls(statement) if dotted(one.func) == "next" and one.args]
+    found = [one for one in every if is_dataset(lookup(one, spot))]
+    if not found and len(every) == 1 and isinstance(every[0], ast.Call) and dotted(every[0].func) != "iter":
+        found = every  # a dataset without a name: the one that is refused
     if len(found) != 1:
         return None
     name = spot.source.text(found[0])
-    cause = f"{name} is a dataset: each iter({name}) begins at its first element, and `next` takes what iter gives."
     loops = [one for one in spot.source.around(statement) if isinstance(one, (ast.For, ast.While))]
+    if isinstance(found[0], ast.Call):
+        cause = f"{short(name, 40)} is a dataset: `next` takes what iter gives, which begins at its first element."
+        if loops:
+            return Explanation(RULE, spot.file, found[0].lineno, cause, None, "Make one iterator of it above the loop.")
+    else:
+        cause = f"{name} is a dataset: each iter({name}) begins at its first element, and `next` takes what iter gives."
     inside = spot.function is None or spot.function in spot.source.around(loops[-1]) if loops else False
     free = spot.value("iterator") is None and not any(
         isinstance(one, ast.Name) and one.id == "iterator" for one in ast.walk(spot.source.tree)

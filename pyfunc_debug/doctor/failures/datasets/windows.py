@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.datasets import has_datasets
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
-from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS
+from pyfunc_debug.doctor.failures.reading.nodes import NODE_CALLS, argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
@@ -37,14 +37,15 @@ def explain(situation: Situation) -> Explanation | None:
     for spot in reversed(situation.spots):
         statement = spot.statement
         found = [one for one in calls(statement) if _is_flat(one)] if statement is not None else []
-        if len(found) == 1 and found[0].args:
+        given = argument(found[0], 0, "map_func") if len(found) == 1 else None
+        if given is not None:
             spec = element_spec(situation, spot)
-            function = _function(found[0].args[0], spot.source)
+            function = _function(given, spot.source)
             if function is None:
                 return None
             if result or unnamed:
                 return _returned(spot, found[0], function, result[1] if result else "SymbolicTensor", spec)
-            return _of_parts(spot, found[0], function, spec) if _has_datasets(spec) else None
+            return _of_parts(spot, found[0], given, function, spec) if _has_datasets(spec) else None
     return None
 
 
@@ -103,12 +104,12 @@ def _returned(spot: Spot, call: ast.Call, function: Function, kind: str, spec: A
     return Explanation(RULE, spot.file, results[0].lineno, cause, edit, "" if edit else f"Return {short(new, 60)}.")
 
 
-def _of_parts(spot: Spot, call: ast.Call, function: Function, spec: Any) -> Explanation | None:
+def _of_parts(spot: Spot, call: ast.Call, given: ast.expr, function: Function, spec: Any) -> Explanation | None:
     """A function of one dataset, where each part of a window is one."""
     asked = {dotted(one.func).rpartition(".")[2] or getattr(one.func, "attr", "") for one in calls(function)}
     if len(function.args.args) != 1 or not asked <= _OF_EACH:
         return None
-    source, tf, given = spot.source, alias(spot, "tensorflow"), call.args[0]
+    source, tf = spot.source, alias(spot, "tensorflow")
     star = "*" if isinstance(spec, tuple) else ""
     new = f"lambda {star}parts: {tf}.data.Dataset.zip({tf}.nest.map_structure({source.text(given)}, parts))"
     edit = edit_of(spot.file, source.replaced({given: new}))

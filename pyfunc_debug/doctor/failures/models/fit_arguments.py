@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from types import ModuleType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
@@ -12,7 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.flows import flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import (
     alias,
     is_dataset,
@@ -156,13 +157,18 @@ def _weights(spot: Spot, call: ast.Call, given: ast.expr, data: Any) -> Explanat
     return _told(spot, call, cause, _without(spot, call, {given: new}, "sample_weight"))
 
 
-def _defined_before(spot: Spot, name: ast.expr, place: ast.expr) -> bool:
-    """Whether a name is given its value above a line."""
-    lines = [
-        one.lineno for one in ast.walk(spot.source.tree)
-        if isinstance(one, ast.Assign) and spot.source.text(name) in map(spot.source.text, one.targets)
+def _defined_before(spot: Spot, node: ast.expr, place: ast.expr) -> bool:
+    """Whether a name, or each name of an expression, is given its value above a line; packages are there."""
+    parts = [node] if isinstance(node, (ast.Name, ast.Attribute)) else [
+        ast.Name(one, ast.Load()) for one in names(node) if not isinstance(spot.value(one), ModuleType)
     ]  # fmt: skip
-    return bool(lines) and max(lines) < place.lineno
+    written = {one.id if isinstance(one, ast.Name) else spot.source.text(one) for one in parts}
+    lines: dict[str, list[int]] = {}
+    for one in ast.walk(spot.source.tree):
+        if isinstance(one, ast.Assign):
+            for text in map(spot.source.text, one.targets):
+                lines.setdefault(text, []).append(one.lineno)
+    return all(one in lines and max(lines[one]) < place.lineno for one in written)
 
 
 def _batch_size(spot: Spot, spec: Any) -> str:

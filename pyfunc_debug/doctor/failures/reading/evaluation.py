@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, names
+from pyfunc_debug.doctor.failures.reading.source import dotted, names, reading_alike
 from pyfunc_debug.doctor.failures.reading.symbols import dtype_of, is_symbolic, kept_by, lookup, only_keeps, shape_of
 from pyfunc_debug.program.syntax import copied
 
@@ -168,10 +168,11 @@ def apart(function: Callable[..., T], *given: Any) -> T | None:
       None where it raises.
     """
     found: list[T] = []
+    alike = reading_alike(function)
 
     def run() -> None:
         with suppress(Exception):
-            found.append(function(*given))
+            found.append(alike(*given))
 
     thread = threading.Thread(target=run, name="pyfunc-debug-explain", daemon=True)
     thread.start()

@@ -21,7 +21,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.callables import called
 from pyfunc_debug.doctor.failures.reading.evaluation import eagerly, evaluated, given_names
 from pyfunc_debug.doctor.failures.reading.situation import Inline, Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import InlineName, Source, as_read, dotted
+from pyfunc_debug.doctor.failures.reading.source import InlineName, Source, as_read, dotted, indent_of, read
 from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, is_ndarray, is_tensor, of_package
 from pyfunc_debug.program.syntax import copied
 
@@ -40,6 +40,7 @@ _SAID = 30
 _TWICE = 40
 """One of no more may be pasted in two places."""
 _GIVES_OTHERS = re.compile(r"random|rng|\biter\(|\bnext\(|shuffle")
+_TAKES = re.compile(r"\b(?:iter|next)\(|get_next")
 _UNKNOWN = object()
 _Place = tuple[ast.AST, str, int | None, ast.expr, Any]
 """An expression: the node that has it, in which field and where there, itself, and the value that a frame holds."""
@@ -71,13 +72,17 @@ def _named(
                 continue
         done.add(node)
         name = f"inline{len(named)}value"
-        named[name] = Inline(_written(node, source), _said(node, value, call, source), computes)
+        above = 0 if isinstance(statement, ast.While) else statement.lineno
+        named[name] = Inline(
+            _written(node, source), _said(node, value, call, source), computes, _kind(value), above, node.lineno,
+            node.end_lineno or node.lineno,
+        )  # fmt: skip
         found[name] = value
-        read = ast.copy_location(InlineName(name, ast.Load()), node)
+        as_name = ast.copy_location(InlineName(name, ast.Load()), node)
         if place is None:
-            setattr(holder, field, read)
+            setattr(holder, field, as_name)
         else:
-            getattr(holder, field)[place] = read
+            getattr(holder, field)[place] = as_name
         _assign(name, node, statement, source)
     return found
 
@@ -85,22 +90,45 @@ def _named(
 def spelled(explanation: Explanation, situation: Situation) -> Explanation | None:
     """An explanation with the expressions that are read as names: said shortly, and pasted as they are written.
 
+    One that is needed twice, and is long or may not give the same again, gets a name in a line of its own.
+
     Returns:
-      None where a paste would run one twice that is long or may not give the same again.
+      None where that line has no place.
     """
-    edit = explanation.edit
+    edit, taken = explanation.edit, list[str]()
     for name, inline in situation.inline.items():
         if edit is not None and name in (text := "\n".join(edit.lines)):
             alike = inline.computes and not _GIVES_OTHERS.search(inline.written)
             if text.count(name) > 1 and not (alike and len(inline.written) <= _TWICE):
-                return None
-            edit = Edit(edit.file, edit.first, edit.last, tuple(text.replace(name, inline.written).split("\n")))
+                edit = _with_line(edit, name, inline, taken)
+                if edit is None:
+                    return None
+            else:
+                edit = Edit(edit.file, edit.first, edit.last, tuple(text.replace(name, inline.written).split("\n")))
         explanation = dataclasses.replace(
             explanation,
             cause=_saying(explanation.cause, name, inline),
             advice=_saying(explanation.advice, name, inline),
         )
     return dataclasses.replace(explanation, edit=edit)
+
+
+def _with_line(edit: Edit, name: str, inline: Inline, taken: list[str]) -> Edit | None:
+    """A paste with `array = ...` above the statement that has the expression, and that name in its places.
+
+    None where the paste begins above the statement or leaves the expression as it is, and where it would be the first
+    to take from an iterator that others take from.
+    """
+    covered = inline.statement <= edit.first <= inline.first and inline.last <= edit.last
+    if not inline.statement or not covered or _TAKES.search(inline.written):
+        return None
+    source = read(edit.file)
+    new = source.unused_name(inline.kind, tuple(taken))
+    taken.append(new)
+    kept = source.lines[inline.statement - 1 : edit.first - 1]
+    head = f"{indent_of(source.lines[inline.statement - 1])}{new} = {inline.written}"
+    lines = "\n".join(edit.lines).replace(name, new).split("\n")
+    return Edit(edit.file, inline.statement, edit.last, (head, *kept, *lines))
 
 
 def _saying(text: str, name: str, inline: Inline) -> str:
@@ -130,10 +158,13 @@ def _said(node: ast.expr, value: Any, call: ast.Call, source: Source) -> str:
         return text
     if function and len(function) <= _SAID:
         return f"{function}(...)"
-    kind = (
+    return f"the {_kind(value)} given to {called(call)}"
+
+
+def _kind(value: Any) -> str:
+    return (
         "dataset" if is_dataset(value) else "array" if is_ndarray(value) else "tensor" if is_tensor(value) else "value"
     )
-    return f"the {kind} given to {called(call)}"
 
 
 def _given(

@@ -114,11 +114,25 @@ class Spot:
 
 @dataclass(frozen=True)
 class Inline:
-    """An expression that is read as a name: as it is pasted, as it is said, and whether it only computes."""
+    """An expression that is read as a name.
+
+    Attributes:
+      written: As it is pasted.
+      said: As it is said.
+      computes: Whether it only computes.
+      kind: "dataset", "array", "tensor" or "value": a name for it, where one is needed.
+      statement: The line on which its statement begins; 0 where nothing may stand above that.
+      first: Its first line.
+      last: Its last line.
+    """
 
     written: str
     said: str
     computes: bool
+    kind: str = "value"
+    statement: int = 0
+    first: int = 0
+    last: int = 0
 
 
 @dataclass(frozen=True)

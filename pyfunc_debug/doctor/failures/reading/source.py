@@ -12,6 +12,7 @@ import tokenize
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
+from typing import ParamSpec, TypeVar
 
 from pyfunc_debug.doctor.bodies.decorated import Call as _Decorated
 from pyfunc_debug.doctor.bodies.decorated import List as _Inputs
@@ -21,6 +22,8 @@ from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.file_lines import current_lines
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _FARTHEST = 30
 """A paste has no more lines than these, where a decorator and a call of its body change."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -398,6 +401,21 @@ def put(file: str, source: Source, above: Mapping[str, int] = MappingProxyType({
         linecache.cache.pop(file, None)
 
 
+def reading_alike(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that reads in another thread what this one reads now."""
+    sources, here = dict(_put.sources), _put.here
+
+    def alike(*args: P.args, **kwargs: P.kwargs) -> T:
+        before = _put.sources, _put.here
+        _put.sources, _put.here = sources, here
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _put.sources, _put.here = before
+
+    return alike
+
+
 def dotted(node: ast.AST | None) -> str:
     """`tf.data.Dataset` for such an expression; empty for any other."""
     if isinstance(node, ast.Name):
@@ -462,7 +480,11 @@ def tapes_before(source: Source, line: int) -> list[ast.With]:
 
 def asked_of_tape(source: Source, block: ast.With) -> list[ast.expr]:
     """What is asked of a tape in its function, or else in the file, before the next block with its name begins."""
-    return [one.args[0] for one in gradients_of_tape(source, block)]
+    given = [
+        [*one.args, *(each.value for each in one.keywords if each.arg == "target")]
+        for one in gradients_of_tape(source, block)
+    ]
+    return [one[0] for one in given if one]
 
 
 def gradients_of_tape(source: Source, block: ast.With) -> list[ast.Call]:
@@ -473,7 +495,7 @@ def gradients_of_tape(source: Source, block: ast.With) -> list[ast.Call]:
     return [
         one for one in ast.walk(function)
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "gradient"
-        and dotted(one.func.value) in tapes and one.args
+        and dotted(one.func.value) in tapes
         and max((other for other in same if other.lineno < one.lineno), key=lambda each: each.lineno, default=block)
         is block
     ]  # fmt: skip
