@@ -14,7 +14,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import return_values
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import as_read, dotted, indent_of, names, read, short
+from pyfunc_debug.doctor.failures.reading.source import begins, dotted, indent_of, names, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 
 RULE = "structure"
@@ -125,7 +125,7 @@ def _count(owner: Any, method: str) -> int | None:
     if package is not None:
         return package[method == "reset"]
     code = getattr(vars(kind)[method], "__code__", None)
-    file, first = as_read(code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
+    file, first = begins(code) if code is not None else ("", 0)
     function = read(file).function(first + 1) if code is not None else None
     if not isinstance(function, ast.FunctionDef) or function.name != method:
         return None

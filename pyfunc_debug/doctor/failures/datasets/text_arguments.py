@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.datasets import generator_calls
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, begins, dotted
 
 _BYTES = re.compile(r"\bbytes\b|path-like|np\.bytes_|\bb'")
 _NEAR = 12
@@ -21,8 +21,8 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if code of a library's failed on bytes, and a generator of its own was given text by args."""
     if not situation.body or not _BYTES.search(situation.message) or situation.kind not in ("TypeError", "ValueError"):
         return None
-    files = {file for file, _ in situation.sources()} | set(situation.joined)
-    if any(frame.f_code.co_filename in files for frame in frames(situation.inner.__traceback__)):
+    files = {file for file, _ in situation.sources()}
+    if any(begins(frame.f_code)[0] in files for frame in frames(situation.inner.__traceback__)):
         return None
     for file, source in situation.sources():
         found = {

@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.failures.graphs.python_objects import without_decorator
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import read
+from pyfunc_debug.doctor.failures.reading.source import begins, read
 from pyfunc_debug.doctor.failures.reading.symbols import lookup, of_keras
 from pyfunc_debug.interception.graphs.retraces import entries
 from pyfunc_debug.interception.names.private import (
@@ -64,7 +64,7 @@ def _explanation(situation: Situation, layer: Any, whole: bool) -> Explanation |
         return None
     if not any(keras_initial(one.graph) for one in graphs):
         return None  # it has no weight to read
-    file, first = situation.place(code.co_filename, code.co_firstlineno)
+    file, first = begins(code)
     function = definition(file, first)
     if not isinstance(function, ast.FunctionDef) or file not in dict(situation.sources()):
         return None

@@ -9,7 +9,7 @@ from pyfunc_debug.doctor.bodies.replacement import definition
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
-from pyfunc_debug.doctor.failures.reading.source import dotted, read
+from pyfunc_debug.doctor.failures.reading.source import begins, dotted, read
 from pyfunc_debug.interception.names.private import CUSTOM_GRADIENTS
 
 RULE = "structure"
@@ -19,9 +19,10 @@ _KINDS = ("TypeError", "ValueError", "OperatorNotAllowedInGraphError", "InvalidA
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if TensorFlow failed on what a function under `tf.custom_gradient` returned."""
     called = _called(situation) if not situation.body and situation.kind in _KINDS else None
-    file, first = situation.place(getattr(called, "co_filename", ""), getattr(called, "co_firstlineno", 0))
-    known = dict(situation.sources())
-    if called is None or file not in known:
+    if called is None:
+        return None
+    file, first = begins(called)
+    if file not in dict(situation.sources()):
         return None
     source = read(file)
     made = definition(file, first)

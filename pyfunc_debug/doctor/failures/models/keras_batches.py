@@ -17,7 +17,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments, own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, as_read, short
+from pyfunc_debug.doctor.failures.reading.source import Source, begins, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, of_keras, shape_of
 
 RULE = "generator"
@@ -139,7 +139,7 @@ def batch_maker(given: ast.expr, spot: Spot) -> Maker | None:
 def _of_code(code: CodeType | None, module: Mapping[str, Any], verb: str) -> Maker | None:
     if code is None:
         return None
-    file, first = as_read(code.co_filename, code.co_firstlineno)
+    file, first = begins(code)
     spot = Spot(file, first, {}, module, "")
     for one in ast.walk(spot.source.tree):
         if not isinstance(one, ast.FunctionDef) or one.name != code.co_name:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor.failures.bodies import own_methods
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters
+from pyfunc_debug.doctor.failures.reading.source import Source, begins, dotted, indent_of, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import calls, extends_keras, is_keras_class, lookup
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.program.frames import is_installed
@@ -114,7 +114,7 @@ def _definition(situation: Situation, kind: type, name: str) -> tuple[str, Sourc
     """A class's own method in the user's files."""
     code: types.CodeType | None = getattr(inspect.unwrap(vars(kind).get(name) or len), "__code__", None)
     for file, source in situation.sources():
-        if code is None or file != situation.place(code.co_filename, 1)[0]:
+        if code is None or file != begins(code)[0]:
             continue
         for one in ast.walk(source.tree):
             if isinstance(one, ast.ClassDef) and one.name == kind.__name__:

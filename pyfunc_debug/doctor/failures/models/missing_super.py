@@ -9,7 +9,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
-from pyfunc_debug.doctor.failures.reading.source import Source, as_read, dotted, indent_of, parameters, read
+from pyfunc_debug.doctor.failures.reading.source import Source, begins, dotted, indent_of, parameters, read
 from pyfunc_debug.doctor.failures.reading.symbols import calls, extends_keras, is_keras_class
 from pyfunc_debug.program.frames import is_installed, is_user
 
@@ -57,7 +57,7 @@ def _without_call(owner: object) -> tuple[str, Source, ast.FunctionDef] | None:
         file = made.__code__.co_filename
         if not is_user(file) or is_installed(file):
             return None
-        file, first = as_read(file, made.__code__.co_firstlineno)
+        file, first = begins(made.__code__)
         source = read(file)
         found = [
             one for one in ast.walk(source.tree)

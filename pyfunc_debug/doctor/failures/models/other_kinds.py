@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import as_read, dotted, read, short
+from pyfunc_debug.doctor.failures.reading.source import begins, dotted, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import keras_name, lookup, of_keras
 
 RULE = "structure"
@@ -91,7 +91,7 @@ def of_step(situation: Situation) -> Explanation | None:
 
 def _defined(code: Any) -> tuple[str, ast.FunctionDef] | None:
     """The file and the definition of a method of the user's."""
-    file, first = as_read(code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
+    file, first = begins(code) if code is not None else ("", 0)
     found = definition(file, first) if code is not None else None
     return (file, found) if isinstance(found, ast.FunctionDef) and found.name == code.co_name else None
 

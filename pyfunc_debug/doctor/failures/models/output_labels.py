@@ -15,7 +15,7 @@ from pyfunc_debug.doctor.failures.models.keras_structures import Given, given_to
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import as_read, parameters, short
+from pyfunc_debug.doctor.failures.reading.source import begins, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup, of_keras, shape_of
 
 RULE = "structure"
@@ -141,7 +141,7 @@ def _of_call(spot: Spot, call: ast.Call) -> Explanation | None:
         return None
     if shape_of(lookup(y, spot)) is None:
         return None
-    own = Spot(*as_read(code.co_filename, code.co_firstlineno), {}, spot.module, "")
+    own = Spot(*begins(code), {}, spot.module, "")
     for function in ast.walk(own.source.tree):
         if not isinstance(function, ast.FunctionDef) or function.name != "call" or not parameters(function):
             continue

@@ -9,7 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import return_value
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
-from pyfunc_debug.doctor.failures.reading.source import as_read
+from pyfunc_debug.doctor.failures.reading.source import begins
 from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, is_ndarray
 
 RULE = "structure"
@@ -28,7 +28,7 @@ def explain(situation: Situation) -> Explanation | None:
     code = getattr(function, "__code__", None)
     if not why or code is None:
         return None
-    file, first = as_read(code.co_filename, code.co_firstlineno)
+    file, first = begins(code)
     spot = Spot(file, first, {}, getattr(function, "__globals__", {}), code.co_name)
     name = "the lambda" if code.co_name == "<lambda>" else code.co_name
     cause = f"{name}, the preprocessing_function, gives {why} ({dtype_of(value)}), and Keras changes it in place, as "

@@ -69,11 +69,7 @@ class Joined:
         self._situation = dataclasses.replace(
             situation,
             spots=spots,
-            joined={file: (NAME, lines) for file, lines in above.items()},
             rows=self._rows(situation.rows),
-        )
-        self._situation = dataclasses.replace(
-            self._situation, message=with_places(situation.message, self._situation.place)
         )
         self.several = len(self._parts.files) > 1
         """Whether there is more than one file."""
@@ -102,10 +98,10 @@ class Joined:
         """The failure as it is read while the files are one, with their calls in another form."""
         source, found = Source(self._parts.lines, self._parts.above, self._with_own_names), self._situation
         for rewrite in rewrites:
-            with put(NAME, source, self._parts.above):
+            with put(NAME, source):
                 found = rewrite(source, self._anew(found))
             source = source.renewed()
-        with put(NAME, source, self._parts.above):
+        with put(NAME, source):
             yield self._anew(found)
 
     def _rows(self, rows: Query) -> Query:
@@ -133,8 +129,10 @@ class Joined:
 
     @staticmethod
     def _anew(situation: Situation) -> Situation:
-        """The same, for which no statement has been looked up."""
-        return dataclasses.replace(situation, spots=tuple(map(dataclasses.replace, situation.spots)))
+        """The same, for which no statement has been looked up, and whose message names lines as they are read."""
+        return dataclasses.replace(
+            situation, spots=tuple(map(dataclasses.replace, situation.spots)), message=with_places(situation.message)
+        )
 
     def apart(self, found: Explanation) -> Explanation | None:
         """An explanation in the user's files and lines, in words where its paste goes into several files.

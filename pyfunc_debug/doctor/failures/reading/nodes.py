@@ -12,7 +12,7 @@ from typing import Any
 from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Function, Source, as_read, dotted, parameters, read
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, as_read, begins, dotted, parameters, read
 from pyfunc_debug.doctor.failures.reading.symbols import Described
 from pyfunc_debug.records import FROM_GENERATOR
 
@@ -112,9 +112,9 @@ def _node(row: Any, situation: Situation) -> Node:
     site = None
     if frames:
         for its_file, its_line, *_ in reversed(json.loads(frames[0][0])):
-            file, line = situation.place(its_file, its_line)
+            file, line = as_read(its_file, its_line)
             if py_call(read(file), line) is not None:
-                site = as_read(file, line)
+                site = file, line
                 break
     file, line = (row[4], row[5]) if row[4] is None or row[5] is None else as_read(row[4], row[5])
     return Node(row[0], row[1], row[2], row[3], file, line, site, tuple(json.loads(row[7])), tuple(json.loads(row[8])))
@@ -225,7 +225,7 @@ def owner(node: Node, situation: Situation) -> dict[str, Any]:
         for value in (*spot.variables.values(), *spot.module.values()):
             method = getattr(type(value), "__dict__", {}).get(function.name)
             own = getattr(method, "__code__", None)
-            if own is not None and as_read(own.co_filename, own.co_firstlineno) == (node.file, node.line):
+            if own is not None and begins(own) == (node.file, node.line):
                 found[id(value)] = value
     return {"self": next(iter(found.values()))} if len(found) == 1 else {}
 

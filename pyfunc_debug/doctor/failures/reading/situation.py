@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from pyfunc_debug.doctor.failures.reading.source import Function, Source, as_read, read
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, as_read, begins, read
 from pyfunc_debug.program.frames import is_generated, is_installed, is_user
 
 Locate = Callable[[str, int], tuple[str, int]]
@@ -98,8 +98,8 @@ class Spot:
 
     def first_line(self, code: CodeType) -> int | None:
         """The line on which code begins in the text of the frame; None for that of another file."""
-        above = self.source.above.get(code.co_filename, 0 if code.co_filename == self.file else None)
-        return None if above is None else above + code.co_firstlineno
+        file, line = begins(code)
+        return line if file == self.file else None
 
     def has(self, name: str) -> bool:
         """Whether a line of the frame may read a name, if need be with an import."""
@@ -147,8 +147,6 @@ class Situation:
       spots: The user's frames, outermost first; frames of installed packages are left out.
       body: Whether a body raised it while it ran.
       rows: Asks the recording; gives nothing where there is none.
-      joined: Where lines of the files stand whose text is part of that of the frames (`reading/joined.py`): the name
-        that this has, and the lines above.
       inline: The names by which expressions that have none are read (`reading/inline_values.py`).
     """
 
@@ -159,7 +157,6 @@ class Situation:
     spots: tuple[Spot, ...]
     body: bool
     rows: Query
-    joined: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     inline: Mapping[str, Inline] = field(default_factory=dict)
 
     @property
@@ -182,12 +179,7 @@ class Situation:
     @functools.cached_property
     def text(self) -> str:
         """What the exception that reached the user says; of lines that it names, where they are read."""
-        return with_places(str(self.error), self.place)
-
-    def place(self, file: str, line: int) -> tuple[str, int]:
-        """A line of a file in the text that is read for it."""
-        name, above = self.joined.get(file, (file, 0))
-        return name, above + line
+        return with_places(str(self.error))
 
     def outer(self, spot: Spot) -> Spot | None:
         """The user's frame around another."""
@@ -195,11 +187,11 @@ class Situation:
         return self.spots[index - 1] if index else None
 
 
-def with_places(text: str, place: Locate) -> str:
-    """A text with the lines that it names as tracebacks do, `File "a.py", line 3`, named where `place` says."""
+def with_places(text: str) -> str:
+    """A text with the lines that it names as tracebacks do, `File "a.py", line 3`, named where they are read."""
 
     def moved(match: re.Match[str]) -> str:
-        file, line = place(match[1], int(match[2]))
+        file, line = as_read(match[1], int(match[2]))
         return f'File "{file}", line {line}'
 
     return _NAMED_LINE.sub(moved, text)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import functools
 import io
-import linecache
 import textwrap
 import threading
 import tokenize
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import ParamSpec, TypeVar
 
 from pyfunc_debug.doctor.bodies.decorated import Call as _Decorated
@@ -375,30 +374,34 @@ def read(file: str) -> Source:
 
 
 def as_read(file: str, line: int) -> tuple[str, int]:
-    """Where a line is read that the recording or a function's code names: in the text that has it as a part, if any."""
+    """Where a line is read that a frame, a message or the recording names: in the text that has it as a part, if any.
+
+    The one answer to that question: what is named otherwise is a line of the user's file itself.
+    """
     name, above = _put.here.get(file, (file, 0))
     return name, above + line
 
 
+def begins(code: CodeType) -> tuple[str, int]:
+    """Where the first line of a function's code is read."""
+    return as_read(code.co_filename, code.co_firstlineno)
+
+
 @contextmanager
-def put(file: str, source: Source, above: Mapping[str, int] = MappingProxyType({})) -> Iterator[None]:
-    """Lets a source be read under the name of a file that is none.
+def put(file: str, source: Source) -> Iterator[None]:
+    """Lets a source be read under the name of a file that is none, and in it the lines of the files that it has.
 
     Args:
       file: The name.
       source: The source.
-      above: The files whose text is part of it, and how many lines stand above each.
     """
-    lines = [f"{line}\n" for line in source.lines]
     _put.sources[file] = source
-    _put.here = {part: (file, count) for part, count in above.items()}
-    linecache.cache[file] = (len(lines), None, lines, file)
+    _put.here = {part: (file, count) for part, count in source.above.items()}
     try:
         yield
     finally:
         _put.here = {}
         del _put.sources[file]
-        linecache.cache.pop(file, None)
 
 
 def reading_alike(function: Callable[P, T]) -> Callable[P, T]:

@@ -9,7 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.graphs.python_objects import TRACKS, changes_of_self
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Spot
-from pyfunc_debug.doctor.failures.reading.source import Function, Source, as_read, dotted, names, parameters, read
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, begins, dotted, names, parameters, read
 from pyfunc_debug.doctor.failures.reading.symbols import is_symbolic, lookup, root_is
 from pyfunc_debug.program.frames import is_installed, is_user
 
@@ -157,7 +157,7 @@ def _own_method(node: ast.Call, spot: Spot) -> tuple[Source, ast.FunctionDef, st
     code = getattr(method, "__code__", None)
     if code is None or not is_user(code.co_filename) or is_installed(code.co_filename):
         return None
-    file, first = as_read(code.co_filename, code.co_firstlineno)
+    file, first = begins(code)
     source = read(file)
     found = source.statement(first)
     if not isinstance(found, ast.FunctionDef) or found.name != name:
