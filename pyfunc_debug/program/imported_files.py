@@ -6,6 +6,8 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from types import ModuleType
+from typing import Any, TypeGuard
 
 from pyfunc_debug.program.file_lines import current_lines
 from pyfunc_debug.program.frames import is_installed, is_user
@@ -47,13 +49,21 @@ def imports_of(file: str, loaded: set[str]) -> Iterator[str]:
                 yield known
 
 
+def is_module(value: object) -> TypeGuard[ModuleType]:
+    """Whether a value is a module. `isinstance` would ask an object of the user's what it is, and run its code."""
+    return issubclass(type(value), ModuleType)
+
+
+def names_of(module: ModuleType) -> dict[str, Any]:
+    """The names and values of a module as it is: one that loads itself when it is asked stays so."""
+    found: dict[str, Any] = ModuleType.__getattribute__(module, "__dict__")
+    return found
+
+
 def _file(name: str) -> str | None:
     """The file of a loaded module, if it is the user's own. A module that loads itself when it is asked stays so."""
     module = sys.modules.get(name)
-    try:
-        file = vars(module).get("__file__") if module is not None else None
-    except TypeError:  # what stands in the place of a module need not be one
-        return None
+    file = names_of(module).get("__file__") if is_module(module) else None
     own = isinstance(file, str) and file.endswith(".py") and is_user(file) and not is_installed(file)
     return file if own else None
 

@@ -6,10 +6,13 @@ import functools
 import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading.source import Source, as_read, put, read
 from tests.doctor.pasting import parts, pasted, pastes, run
 from tests.doctor.reshaped import silent
 from tests.doctor.reshaped.engine import TOLD, Task, outcome, tasks
@@ -305,3 +308,45 @@ def test_nothing_is_said_of_what_the_program_does_not_use_of_another_file(name):
     program, other = NOTHING[name]
     found = silent.outcome(Silent(name, {"program.py": program, "flip_of_test.py": other}, "", "trace-only pastes"))
     assert not any(one.startswith("trace-only") for one in found.told), found
+
+
+STANDING_IN = """
+import losses_of_test
+asked = []
+class StandsFor:
+    def __getattribute__(self, name):
+        asked.append(name)
+        raise AttributeError(name)
+    __class__ = property(lambda self: asked.append("class"))
+    def __len__(self):
+        asked.append("len")
+        return 3
+    def __repr__(self):
+        asked.append("repr")
+        return "it"
+    __bool__ = __eq__ = __hash__ = None
+config = StandsFor()
+"""
+
+
+def test_objects_of_the_users_modules_are_asked_nothing(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "losses_of_test.py").write_text(LOSSES)
+    (tmp_path / "program.py").write_text(STANDING_IN + TRAINING.replace("IMPORT", IMPORTS[1]))
+    names = {}
+    try:
+        told = run(tmp_path / "program.py", names)[1]
+    finally:
+        del sys.modules["losses_of_test"]
+    assert "make_loss" in told
+    assert names["asked"] == []
+
+
+def test_what_is_read_in_the_place_of_a_file_is_so_for_one_thread_and_what_it_waits_for():
+    source = Source(["a = 1"], {"a.py": 3})
+    with put("joined.py", source), ThreadPoolExecutor() as pool:
+        assert (read("joined.py"), as_read("a.py", 1)) == (source, ("joined.py", 4))
+        assert evaluation.apart(read, "joined.py") is source
+        assert pool.submit(as_read, "a.py", 1).result() == ("a.py", 1)
+        assert not pool.submit(read, "joined.py").result().lines
+    assert as_read("a.py", 1) == ("a.py", 1)

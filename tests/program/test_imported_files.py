@@ -41,3 +41,14 @@ def test_own_modules_are_found_over_relative_imports_and_no_installed_ones(folde
 
 def test_a_module_that_was_not_loaded_is_none_of_them(folder):
     assert imported_files([str(folder / "pack_of_test" / "train.py")]) == []
+
+
+def test_a_module_that_loads_itself_when_it_is_asked_is_not_loaded(tmp_path, monkeypatch):
+    (tmp_path / "lazy_of_test.py").write_text("raise RuntimeError('this has run')\n")
+    spec = importlib.util.spec_from_file_location("lazy_of_test", tmp_path / "lazy_of_test.py")
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "lazy_of_test", module)
+    spec.loader.exec_module(module)
+    (tmp_path / "program.py").write_text("import lazy_of_test\n")
+    assert imported_files([str(tmp_path / "program.py")]) == [str(tmp_path / "lazy_of_test.py")]

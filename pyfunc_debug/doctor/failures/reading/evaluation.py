@@ -17,6 +17,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
@@ -174,7 +175,8 @@ def apart(function: Callable[..., T], *given: Any) -> T | None:
         with suppress(Exception):
             found.append(alike(*given))
 
-    thread = threading.Thread(target=run, name="pyfunc-debug-explain", daemon=True)
+    # in a copy of the context: there, too, files are read as they are here
+    thread = threading.Thread(target=copy_context().run, args=(run,), name="pyfunc-debug-explain", daemon=True)
     thread.start()
     thread.join()
     return found[0] if found else None

@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, cast
 
 from pyfunc_debug.doctor.failures.pastes.added_imports import with_lines_above
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied
@@ -27,6 +27,7 @@ from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.places import cell_number, cells_here, source_line
 from pyfunc_debug.program.file_lines import current_lines
 from pyfunc_debug.program.frames import is_installed, is_user
+from pyfunc_debug.program.imported_files import is_module, names_of
 
 Rewrite = Callable[[Source, Situation], Situation]
 """Changes the tree of the joined source, whose nodes keep their places; gives the situation that belongs to it."""
@@ -91,7 +92,7 @@ class Joined:
         ):
             return False
         home = sys.modules.get(_home(statement, self._modules[file]))
-        return getattr(home, "__file__", None) in self._modules
+        return is_module(home) and names_of(home).get("__file__") in self._modules
 
     @contextmanager
     def read(self, *rewrites: Rewrite) -> Iterator[Situation]:
@@ -211,8 +212,8 @@ class _OwnNames(ast.NodeTransformer):
         first, *parts = dotted(node.value).split(".")
         owner: Any = self._modules[self._file].get(first)
         for one in parts:
-            owner = vars(owner).get(one) if isinstance(owner, types.ModuleType) else None
-        home = getattr(owner, "__file__", None) if isinstance(owner, types.ModuleType) else None
+            owner = names_of(owner).get(one) if is_module(owner) else None
+        home = names_of(owner).get("__file__") if is_module(owner) else None
         taken = any(node.attr in names for file, names in self._taken.items() if file != home)
         if home not in self._modules or home == self._file or taken or node.attr not in self._taken[str(home)]:
             return node
@@ -250,8 +251,9 @@ def _bound(source: Source) -> set[str]:
 def _import(name: str, owner: Mapping[str, Any], module: Mapping[str, Any], source: Source) -> str | None:
     """How a file imports a name of another module; None where that one may import the file itself."""
     value, home = owner[name], owner.get("__name__")
-    if isinstance(value, types.ModuleType):
-        return f"import {value.__name__}{'' if value.__name__ == name else f' as {name}'}"
+    if is_module(value):
+        own = names_of(value).get("__name__")
+        return f"import {own}{'' if own == name else f' as {name}'}"
     imports = [one for one in ast.walk(source.tree) if isinstance(one, (ast.Import, ast.ImportFrom))]
     tails = {
         part.name.rpartition(".")[2] if isinstance(one, ast.Import) else str(one.module or "").rpartition(".")[2]
@@ -349,17 +351,20 @@ def _home(statement: ast.ImportFrom, module: Mapping[str, Any]) -> str:
 
 def _of(value: object) -> tuple[str, Mapping[str, Any]] | None:
     """The file of a module, or of the module in which a function, a class or an object's class was made."""
-    wrapped = inspect.getattr_static(value, "__wrapped__", None)  # of a tf.function, and by functools.wraps
-    value = wrapped if isinstance(wrapped, types.FunctionType) else value
-    if isinstance(value, types.FunctionType):
+    if issubclass(type(value), types.FunctionType):
+        wrapped = vars(value).get("__wrapped__")  # of functools.wraps
+    else:
+        wrapped = None if is_module(value) else inspect.getattr_static(value, "__wrapped__", None)  # of a tf.function
+    value = wrapped if type(wrapped) is types.FunctionType else value
+    if type(value) is types.FunctionType:
         return value.__code__.co_filename, value.__globals__
-    if not isinstance(value, types.ModuleType):
-        kind = value if isinstance(value, type) else type(value)
-        value = sys.modules.get(kind.__module__) if isinstance(kind.__module__, str) else None
-        if (
-            kind.__module__ == "__main__"
-            and vars(sys.modules["__main__"]).get(kind.__qualname__.partition(".")[0]) is None
-        ):
+    if not is_module(value):
+        kind = cast("type", value) if issubclass(type(value), type) else type(value)
+        named = type.__getattribute__(kind, "__module__")
+        value = sys.modules.get(named) if isinstance(named, str) else None
+        top = kind.__qualname__.partition(".")[0]
+        if named == "__main__" and names_of(sys.modules["__main__"]).get(top) is None:
             return None  # of a program that another one has executed
-    file = getattr(value, "__file__", None)
-    return (file, vars(value)) if isinstance(file, str) and isinstance(value, types.ModuleType) else None
+    known = names_of(value) if is_module(value) else {}
+    file = known.get("__file__")
+    return (file, known) if isinstance(file, str) else None

@@ -6,10 +6,10 @@ import ast
 import functools
 import io
 import textwrap
-import threading
 import tokenize
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import CodeType, MappingProxyType
 from typing import ParamSpec, TypeVar
 
@@ -352,25 +352,14 @@ def _parsed(text: str) -> Source:
     return Source(text.split("\n") if text else [])
 
 
-class _Put(threading.local):
-    """What one thread reads in the place of files: programs may fail in several at once.
-
-    Attributes:
-      sources: By the name of a file that is none.
-      here: Files whose text is part of such a source: its name, and how many of its lines stand above theirs.
-    """
-
-    def __init__(self) -> None:
-        self.sources: dict[str, Source] = {}
-        self.here: dict[str, tuple[str, int]] = {}
-
-
-_put = _Put()
+_put: ContextVar[tuple[str, Source] | None] = ContextVar("put", default=None)
+"""What is read under the name of a file that is none. Of each thread its own: programs may fail in several at once."""
 
 
 def read(file: str) -> Source:
     """The source of a file, or of a cell."""
-    return _put.sources[file] if file in _put.sources else parsed("".join(current_lines(file)))
+    put = _put.get()
+    return put[1] if put is not None and put[0] == file else parsed("".join(current_lines(file)))
 
 
 def as_read(file: str, line: int) -> tuple[str, int]:
@@ -378,8 +367,8 @@ def as_read(file: str, line: int) -> tuple[str, int]:
 
     The one answer to that question: what is named otherwise is a line of the user's file itself.
     """
-    name, above = _put.here.get(file, (file, 0))
-    return name, above + line
+    put = _put.get()
+    return (file, line) if put is None or file not in put[1].above else (put[0], put[1].above[file] + line)
 
 
 def begins(code: CodeType) -> tuple[str, int]:
@@ -395,13 +384,11 @@ def put(file: str, source: Source) -> Iterator[None]:
       file: The name.
       source: The source.
     """
-    _put.sources[file] = source
-    _put.here = {part: (file, count) for part, count in source.above.items()}
+    before = _put.set((file, source))
     try:
         yield
     finally:
-        _put.here = {}
-        del _put.sources[file]
+        _put.reset(before)
 
 
 def reading_alike(function: Callable[P, T]) -> Callable[P, T]:
