@@ -22,7 +22,7 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.added_imports import MODULES
 from pyfunc_debug.doctor.failures.pastes.explanation import is_instruction
 from pyfunc_debug.doctor.failures.reading.source import parsed, put
-from pyfunc_debug.doctor.failures.reading.text_parts import NAME, Part, Parts
+from pyfunc_debug.doctor.failures.reading.text_parts import MOST_LINES, NAME, Part, Parts, all_names, used
 from pyfunc_debug.doctor.imports import with_imports
 from pyfunc_debug.pfrec.overlaid import Overlaid
 from pyfunc_debug.places import cell_number, source_line
@@ -40,8 +40,6 @@ _OF_BODIES = frozenset(
      "xla")
 )  # fmt: skip
 """Rules of what was measured of one body or function: its own file says all, and `self.count` has to stay a state."""
-_MOST_LINES = 8_000
-_SAME = ("if __name__ ==", "if '__main__' ==")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _INSTRUCTION = re.compile(
     rf"(?P<verb>Put above|Replace(?: lines)?) {re.escape(NAME)}:(?P<first>\d+)(?: to (?P<last>\d+))?(?P<end>(?: by)?:)"
@@ -262,11 +260,11 @@ def _texts(facts: Facts) -> Iterator[tuple[str, list[str]]]:
     imported = set(facts.imported) - {facts.meta.get("program")}
     for file in (*facts.files, *facts.imported):
         tree, lines = facts.tree(file), list(facts.source(file))
-        if tree is None or is_installed(file) or count + len(lines) > _MOST_LINES:
+        if tree is None or is_installed(file) or count + len(lines) > MOST_LINES:
             continue
         body = tree.body
         if file in imported:
-            body = list(_used(tree, wanted))
+            body = list(used(tree, wanted))
             for one in tree.body:
                 if one not in body:
                     first = min([one.lineno, *(each.lineno for each in getattr(one, "decorator_list", ()))])
@@ -276,33 +274,8 @@ def _texts(facts: Facts) -> Iterator[tuple[str, list[str]]]:
             continue
         bound |= own
         count += len(lines)
-        wanted |= {name for one in body for name in _names(one)}
+        wanted |= {name for one in body for name in all_names(one)}
         yield file, lines
-
-
-def _used(tree: ast.Module, wanted: set[str]) -> Iterator[ast.stmt]:
-    """The statements of an imported file that ran as it was imported, and the functions and classes that are used."""
-    names, left = set(wanted), list(tree.body)
-    while True:
-        some = [one for one in left if not isinstance(one, _DEFINITIONS) or one.name in names]
-        some = [one for one in some if not ast.unparse(one).startswith(_SAME)]
-        if not some:
-            return
-        for one in some:
-            left.remove(one)
-            names |= set(_names(one))
-        yield from some
-
-
-def _names(statement: ast.AST) -> Iterator[str]:
-    """All names in a statement, of imports as well."""
-    for one in ast.walk(statement):
-        if isinstance(one, ast.Name):
-            yield one.id
-        elif isinstance(one, ast.Attribute):
-            yield one.attr
-        elif isinstance(one, ast.alias):
-            yield one.name.rpartition(".")[2]
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import os
 import re
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from pyfunc_debug.doctor.failures.causes import explain
 from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading.joined import joined
+from pyfunc_debug.doctor.failures.reading.situation import situation
 from pyfunc_debug.doctor.failures.reading.source import Source, as_read, put, read
 from tests.doctor.pasting import parts, pasted, pastes, run
 from tests.doctor.reshaped import silent
@@ -350,3 +355,38 @@ def test_what_is_read_in_the_place_of_a_file_is_so_for_one_thread_and_what_it_wa
         assert pool.submit(as_read, "a.py", 1).result() == ("a.py", 1)
         assert not pool.submit(read, "joined.py").result().lines
     assert as_read("a.py", 1) == ("a.py", 1)
+
+
+UNUSED = """
+import tensorflow as tf
+{imports}
+def used_{number}(x):
+    return x
+def unused_{number}(x, y):
+    for i in range(3):
+        x = tf.where(x > i, x, y)
+    return tf.py_function(lambda a: a.numpy().sum(), [x], tf.float32)
+"""
+
+
+def test_what_a_large_project_has_beside_the_failure_is_neither_read_nor_waited_for(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for number in range(30):
+        imports = f"from part_of_test_{number - 1} import used_{number - 1}" if number else ""
+        text = UNUSED.format(number=number, imports=imports) + "def filler(x):\n    return x + 1\n" * 150
+        (tmp_path / f"part_of_test_{number}.py").write_text(text)
+    program = "from part_of_test_29 import used_29\ndef fail(x):\n    raise RuntimeError(x)\nfail(used_29('no rule'))\n"
+    (tmp_path / "program.py").write_text(program)
+    try:
+        error = run(tmp_path / "program.py")[0]
+        found = situation(error, lambda file, line: (file, line), lambda *query: [])
+        begun = time.thread_time_ns()
+        assert explain(error, lambda file, line: (file, line), lambda *query: []) is None
+        assert time.thread_time_ns() - begun < 20e9  # of CPU; it takes 1.5 s, and took 30 s of all that is there
+        with joined(found).read() as read_so:
+            kept = {one.name for one in ast.walk(read_so.last.source.tree) if isinstance(one, ast.FunctionDef)}
+            assert kept == {"fail", *(f"used_{number}" for number in range(30))}
+            assert len(read_so.last.source.lines) > 9000
+    finally:
+        for number in range(30):
+            sys.modules.pop(f"part_of_test_{number}", None)

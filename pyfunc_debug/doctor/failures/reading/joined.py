@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import dataclasses
+import functools
 import inspect
 import sys
 import types
@@ -22,18 +23,19 @@ from pyfunc_debug.doctor.failures.pastes.added_imports import with_lines_above
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied
 from pyfunc_debug.doctor.failures.reading.situation import Query, Situation, lines_of, spots_of, with_places
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parsed, put, read
-from pyfunc_debug.doctor.failures.reading.text_parts import NAME, Parts
+from pyfunc_debug.doctor.failures.reading.text_parts import MOST_LINES, NAME, Parts, all_names, used
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.places import cell_number, cells_here, source_line
 from pyfunc_debug.program.file_lines import current_lines
 from pyfunc_debug.program.frames import is_installed, is_user
 from pyfunc_debug.program.imported_files import is_module, names_of
+from pyfunc_debug.program.syntax import copied
 
 Rewrite = Callable[[Source, Situation], Situation]
 """Changes the tree of the joined source, whose nodes keep their places; gives the situation that belongs to it."""
 _DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST_FILES = 40
-_MOST_LINES = 20_000
+_ROUNDS = 4
 _MOST_EDITS = 3
 _WIDEST = 60
 """Of the edits in several files that are said in words: how many, and how long a line."""
@@ -46,17 +48,22 @@ class Joined:
       situation: The failure.
       files: The user's files in the order in which they ran, each with the names and values of its module.
       imports: The files that each of them imports.
+      failed: The files that have a line of the failure. Of the others only what is used is read: what else stands
+        there, in a large project, is about something else.
     """
 
     def __init__(
-        self, situation: Situation, files: Mapping[str, Mapping[str, Any]], imports: Mapping[str, Sequence[str]]
+        self,
+        situation: Situation,
+        files: Mapping[str, Mapping[str, Any]],
+        imports: Mapping[str, Sequence[str]],
+        failed: Collection[str],
     ) -> None:
-        self._parts = Parts()
+        self._parts, self._failed = Parts(), failed
         for file in files:
-            own = [line.rstrip("\n") for line in current_lines(file)]
-            if not parsed("\n".join(own)).tree.body or len(self._parts.lines) + len(own) > _MOST_LINES:
-                continue  # one that is empty or no Python would make nothing of all of them
-            self._parts.add(file, own)
+            own = read(file)
+            if own.tree.body:  # one that is empty or no Python would make nothing of all of them
+                self._parts.add(file, own.lines)
         above = self._parts.above
         self._modules = {one.file: files[one.file] for one in self._parts.files}
         every = list(reversed(self._modules.values()))
@@ -75,15 +82,38 @@ class Joined:
         self.several = len(self._parts.files) > 1
         """Whether there is more than one file."""
 
-    def _with_own_names(self, tree: ast.Module) -> None:
-        """Reads `losses.focal` as `focal`, and the imports of that as nothing: it is here, by its own name."""
-        taken = {part.file: _bound(read(part.file)) for part in self._parts.files}
-        for place, statement in enumerate(tree.body):
-            part = self._parts.at(statement.lineno)
-            if part is not None and self._is_import(statement, part.file):
-                tree.body[place] = ast.copy_location(ast.Pass(), statement)
-            elif part is not None:
-                _OwnNames(self._modules, part.file, taken).visit(statement)
+    @functools.cached_property
+    def _tree(self) -> ast.Module:
+        """All that is used, with `losses.focal` as `focal`; the imports of that are nothing: here it has its name."""
+        bodies = self._bodies()
+        taken = {file: _bound(body) for file, body in bodies.items()}
+        tree = ast.Module([], [])
+        for part in self._parts.files:
+            own = _OwnNames(self._modules, part.file, taken)
+            for statement in bodies[part.file]:
+                gone = self._is_import(statement, part.file)
+                made = ast.copy_location(ast.Pass(), statement) if gone else own.visit(copied(statement))
+                tree.body.append(ast.increment_lineno(made, part.above))
+        return tree
+
+    def _bodies(self) -> dict[str, list[ast.stmt]]:
+        """The statements of each file: all of those that failed and of cells, and of others what is used."""
+        found: dict[str, list[ast.stmt]] = {}
+        wanted: set[str] = set()
+        for _ in range(_ROUNDS):  # what a file uses may stand in one below it
+            before = len(wanted)
+            for file in (part.file for part in reversed(self._parts.files)):
+                if file in found and self._is_whole(file):
+                    continue
+                tree = read(file).tree
+                found[file] = tree.body if self._is_whole(file) else list(used(tree, wanted))
+                wanted.update(name for one in found[file] for name in all_names(one))
+            if len(wanted) == before:
+                break
+        return {file: sorted(body, key=lambda one: one.lineno) for file, body in found.items()}
+
+    def _is_whole(self, file: str) -> bool:
+        return file in self._failed or cell_number(file) is not None
 
     def _is_import(self, statement: ast.stmt, file: str) -> bool:
         """Whether it imports names of another of the files, as they are called there."""
@@ -97,7 +127,7 @@ class Joined:
     @contextmanager
     def read(self, *rewrites: Rewrite) -> Iterator[Situation]:
         """The failure as it is read while the files are one, with their calls in another form."""
-        source, found = Source(self._parts.lines, self._parts.above, self._with_own_names), self._situation
+        source, found = Source(self._parts.lines, self._parts.above, copied(self._tree)), self._situation
         for rewrite in rewrites:
             with put(NAME, source):
                 found = rewrite(source, self._anew(found))
@@ -185,10 +215,8 @@ class Joined:
     def _with_names(self, edit: Edit) -> Edit | None:
         """An edit with imports of the names that only the user's other files have; None where it cannot have them."""
         before, module = read(edit.file), self._modules[edit.file]
-        after = parsed("\n".join(applied([edit], before.lines)))
-        lacking = sorted(
-            _names(after, ast.Load) - _names(before, ast.Load) - _bound(after) - {*module, *vars(builtins)}
-        )
+        after, old = parsed("\n".join(applied([edit], before.lines))).tree.body, before.tree.body
+        lacking = sorted(_names(after, ast.Load) - _names(old, ast.Load) - _bound(after) - {*module, *vars(builtins)})
         imports = []
         for name in lacking:
             owner = next((one for one in reversed(self._modules.values()) if name in one), None)
@@ -231,14 +259,15 @@ def _in_words(edits: Sequence[Edit]) -> str:
     return f"Change {listed(told)}." if all(told) and len(told) <= _MOST_EDITS else ""
 
 
-def _names(source: Source, context: type[ast.expr_context]) -> set[str]:
-    return {one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name) and isinstance(one.ctx, context)}
+def _names(body: Sequence[ast.stmt], context: type[ast.expr_context]) -> set[str]:
+    every = (one for statement in body for one in ast.walk(statement))
+    return {one.id for one in every if isinstance(one, ast.Name) and isinstance(one.ctx, context)}
 
 
-def _bound(source: Source) -> set[str]:
-    """The names to which a file gives a meaning, in any of its functions."""
-    found = _names(source, ast.Store)
-    for one in ast.walk(source.tree):
+def _bound(body: Sequence[ast.stmt]) -> set[str]:
+    """The names to which statements give a meaning, in any of their functions."""
+    found = _names(body, ast.Store)
+    for one in (each for statement in body for each in ast.walk(statement)):
         if isinstance(one, ast.arg):
             found.add(one.arg)
         elif isinstance(one, (*_DEFINED, ast.ExceptHandler)) and one.name:
@@ -268,6 +297,7 @@ def joined(situation: Situation) -> Joined | None:
     files: dict[str, Mapping[str, Any]] = {spot.file: spot.module for spot in reversed(situation.spots)}
     for spot in spots_of(lines_of((situation.error,)), lambda file, line: (file, line)):
         files.setdefault(spot.file, spot.module)  # the spots of a body's failure are those of its thread
+    failed = set(files)
     reached: dict[str, list[str]] = {}
     waiting = list(files.items())
     while waiting and len(reached) < _MOST_FILES:
@@ -278,8 +308,13 @@ def joined(situation: Situation) -> Joined | None:
             reached[file] = [one for one, _ in found]
             waiting += found
     gone = _run_again([one for one in reached if all(one != spot.file for spot in situation.spots)], list(reached))
-    ordered = {file: files[file] for file in _in_order(reached) if file not in gone}
-    return Joined(situation, ordered, reached) if ordered else None
+    near, count = set[str](), 0
+    for file in reached:
+        if file not in gone and count + len(read(file).lines) <= MOST_LINES:
+            near.add(file)
+            count += len(read(file).lines)
+    ordered = {file: files[file] for file in _in_order(reached) if file in near}
+    return Joined(situation, ordered, reached, failed) if ordered else None
 
 
 def _merged(modules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -322,7 +357,7 @@ def _in_order(reached: Mapping[str, list[str]]) -> list[str]:
 def _run_again(older: Sequence[str], files: Sequence[str]) -> set[str]:
     """Those of some cells that were changed and ran once more: a later one defines again all that they define."""
     numbers = {one: number for one in files if (number := cell_number(one)) is not None}
-    made = {one: {each.name for each in parsed(_text(one)).tree.body if isinstance(each, _DEFINED)} for one in numbers}
+    made = {one: {each.name for each in read(one).tree.body if isinstance(each, _DEFINED)} for one in numbers}
     return {
         one for one in older for later, number in numbers.items()
         if number > numbers.get(one, number) and (made[one] or _text(one) == _text(later)) and made[one] <= made[later]
@@ -335,7 +370,7 @@ def _text(file: str) -> str:
 
 def _imported(file: str, module: Mapping[str, Any]) -> Iterator[types.ModuleType]:
     """The modules that a file's lines import, also from its own package."""
-    for one in ast.walk(parsed(_text(file)).tree):
+    for one in ast.walk(read(file).tree):
         names = [part.name for part in one.names] if isinstance(one, (ast.Import, ast.ImportFrom)) else []
         if isinstance(one, ast.ImportFrom):
             home = _home(one, module)

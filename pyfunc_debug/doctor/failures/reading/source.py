@@ -7,7 +7,7 @@ import functools
 import io
 import textwrap
 import tokenize
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType, MappingProxyType
@@ -46,21 +46,19 @@ class Source:
     Args:
       lines: The text.
       above: Of several files that are read as one, the lines that stand above each.
-      changed: Changes the tree, whose nodes keep their places.
+      tree: The tree, where it is another than that of the text.
     """
 
     def __init__(
         self,
         lines: list[str],
         above: Mapping[str, int] = MappingProxyType({}),
-        changed: Callable[[ast.Module], object] | None = None,
+        tree: ast.Module | None = None,
     ) -> None:
         self.lines = [line.rstrip("\n") for line in lines]
         self.above = above
         try:
-            self.tree: ast.Module = syntax.parse("\n".join(_without_magics(self.lines)))
-            if changed is not None:
-                changed(self.tree)
+            self.tree: ast.Module = syntax.parse("\n".join(_without_magics(self.lines))) if tree is None else tree
             decorated = any(line.lstrip().startswith("@") and "_function" in line for line in self.lines)
             self.mapped: list[tuple[_Decorated, ast.Call]] = desugar(self.tree) if decorated else []
         except (SyntaxError, ValueError, RecursionError):
@@ -138,8 +136,8 @@ class Source:
     def statement(self, line: int) -> ast.stmt | None:
         """The innermost statement that holds a line."""
         found: ast.stmt | None = None
-        for node in all_nodes(self.tree):
-            if not isinstance(node, ast.stmt) or not _first(node) <= line <= (node.end_lineno or node.lineno):
+        for node in self._statements:
+            if not _first(node) <= line <= (node.end_lineno or node.lineno):
                 continue
             if found is None or (node.lineno, -(node.end_lineno or 0)) >= (found.lineno, -(found.end_lineno or 0)):
                 found = node
@@ -148,12 +146,22 @@ class Source:
     def function(self, line: int) -> Function | None:
         """The innermost function or lambda that holds a line."""
         found: Function | None = None
-        for node in all_nodes(self.tree):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                first = node.body[0].lineno if not isinstance(node, ast.Lambda) else node.lineno
-                if first <= line <= (node.end_lineno or node.lineno) and (found is None or node.lineno >= found.lineno):
-                    found = node
+        for node in self._functions:
+            first = node.body[0].lineno if not isinstance(node, ast.Lambda) else node.lineno
+            if first <= line <= (node.end_lineno or node.lineno) and (found is None or node.lineno >= found.lineno):
+                found = node
         return found
+
+    @functools.cached_property
+    def _statements(self) -> list[ast.stmt]:
+        return [one for one in all_nodes(self.tree) if isinstance(one, ast.stmt)]
+
+    @functools.cached_property
+    def _functions(self) -> list[Function]:
+        return [
+            one for one in all_nodes(self.tree)
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        ]  # fmt: skip
 
     def calls_of(self, functions: frozenset[str]) -> list[ast.Call]:
         """Calls of functions of these names, whatever module they are asked of."""
@@ -347,7 +355,7 @@ def parsed(text: str) -> Source:
     return _parsed(text.rstrip("\n"))
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=64)
 def _parsed(text: str) -> Source:
     return Source(text.split("\n") if text else [])
 

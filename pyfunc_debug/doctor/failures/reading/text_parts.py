@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from pyfunc_debug.places import source_line
 
 NAME = "joined by pyfunc-debug.py"
+MOST_LINES = 12_000
+"""The text has no more of them: those of the files that are nearest to what failed, or was recorded."""
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NUMBERED = re.compile(rf"(?:{re.escape(NAME)}:|\blines? |(?<=\d to )|(?<=\d and ))(\d+)\b")
 
 
@@ -62,3 +66,41 @@ class Parts:
             return f"{match[0].removesuffix(match[1])}{number - part.above}"
 
         return _NUMBERED.sub(own, text)
+
+
+def used(tree: ast.Module, wanted: Set[str]) -> Iterator[ast.stmt]:
+    """The statements of an imported file that ran as it was imported, and the functions and classes that are used.
+
+    Args:
+      tree: The file.
+      wanted: The names that other files read.
+    """
+    names, left = set(wanted), [one for one in tree.body if not _is_guarded(one)]
+    while True:
+        some = [one for one in left if not isinstance(one, _DEFINITIONS) or one.name in names]
+        if not some:
+            return
+        for one in some:
+            left.remove(one)
+            names |= set(all_names(one))
+        yield from some
+
+
+def _is_guarded(statement: ast.stmt) -> bool:
+    """Whether it is `if __name__ == "__main__":`, which does not run in an imported file."""
+    return isinstance(statement, ast.If) and any(
+        isinstance(one, ast.Name) and one.id == "__name__" for one in ast.walk(statement.test)
+    )
+
+
+def all_names(statement: ast.AST) -> Iterator[str]:
+    """All names in a statement: those of imports, and texts that may be one, as `getattr(losses, "focal")` has."""
+    for one in ast.walk(statement):
+        if isinstance(one, ast.Name):
+            yield one.id
+        elif isinstance(one, ast.Attribute):
+            yield one.attr
+        elif isinstance(one, ast.alias):
+            yield one.name.rpartition(".")[2]
+        elif isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value.isidentifier():
+            yield one.value
