@@ -67,6 +67,9 @@ def one_line(name: str) -> str:
     return (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...").replace("\n", "\\n")
 
 
-def source_line(file: str | None, line: int | None) -> str:
-    """`train.py:12`, or `cell [4]:12`; empty where there is no file."""
-    return "" if file is None else file_label(file) + ("" if line is None else f":{line}")
+def source_line(file: str | None, line: int | None, folder: bool = False) -> str:
+    """`train.py:12`, or `cell [4]:12`; empty where there is no file. With `folder` it is `models/train.py:12`."""
+    if file is None:
+        return ""
+    above = os.path.basename(os.path.dirname(file)) if folder and cell_label(file) is None else ""
+    return (f"{one_line(above)}/" if above else "") + file_label(file) + ("" if line is None else f":{line}")

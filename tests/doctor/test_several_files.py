@@ -390,3 +390,11 @@ def test_what_a_large_project_has_beside_the_failure_is_neither_read_nor_waited_
     finally:
         for number in range(30):
             sys.modules.pop(f"part_of_test_{number}", None)
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path, monkeypatch):
+    files = {"proj/data/utils.py": PIPELINE, "proj/train/utils.py": "from proj.data.utils import load\n"}
+    reading = READING.replace("FILE", repr(str(tmp_path / "i.png")))
+    files["program.py"] = f"import numpy as np, tensorflow as tf\nfrom proj.train.utils import load\n{reading}"
+    told = recorded(files, tmp_path, monkeypatch)[1]
+    assert "Replace data/utils.py:4 by:\n    image = tf.io.decode_png(tf.io.read_file(path))" in told

@@ -768,7 +768,9 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
         told = _read_otherwise(whole, told, trouble)
     if told is None and trouble:
         raise trouble[0]
-    return told.explanation if told is not None else None
+    if told is None:
+        return None
+    return whole.named(told.explanation) if whole is not None else told.explanation
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,9 @@ class Edit:
     last: int
     lines: tuple[str, ...]
 
-    def instruction(self) -> str:
-        """Where the lines go, as a sentence."""
-        first = source_line(self.file, self.first)
+    def instruction(self, folder: bool = False) -> str:
+        """Where the lines go, as a sentence; with the file's folder if asked."""
+        first = source_line(self.file, self.first, folder)
         if self.last < self.first:
             return f"Put above {first}:"
         return f"Replace {first if self.first == self.last else f'lines {first} to {self.last}'} by:"
@@ -124,6 +124,7 @@ class Explanation:
       edit: What to paste; None where only words can be given, which `advice` holds.
       advice: What to do, where there is nothing to paste.
       confidence: How sure it is: measured (read from the failure itself) or likely (a guess is in it).
+      folders: Whether files are named with their folders: another one of the program's has the same name.
     """
 
     rule: str
@@ -133,6 +134,7 @@ class Explanation:
     edit: Edit | None = None
     advice: str = ""
     confidence: Literal["measured", "likely"] = "measured"
+    folders: bool = False
 
     def text(self) -> str:
         """What is printed."""
@@ -140,7 +142,7 @@ class Explanation:
             self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
         )  # fmt: skip
         above = len(tail) + (self.edit is not None)  # of the paste itself
-        tail += [] if self.edit is None else [f"  {self.edit.instruction()}", *self.edit.lines]
+        tail += [] if self.edit is None else [f"  {self.edit.instruction(self.folders)}", *self.edit.lines]
         first, *others = _SENTENCES.split(self.cause)
         lines = [*self._head(first), *(line for one in others for line in _wrapped(one))]
         whole = len(lines) + len(tail) <= _LINES or len(lines) <= _HEAD
@@ -159,7 +161,7 @@ class Explanation:
 
     def _head(self, cause: str) -> list[str]:
         return textwrap.wrap(
-            f"pyfunc-debug: {source_line(self.file, self.line)}: {cause}", WIDTH, subsequent_indent="  ",
+            f"pyfunc-debug: {source_line(self.file, self.line, self.folders)}: {cause}", WIDTH, subsequent_indent="  ",
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 
 from pyfunc_debug.doctor.failures.reading.situation import Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, names, reading_alike
+from pyfunc_debug.doctor.failures.reading.source import dotted, names
 from pyfunc_debug.doctor.failures.reading.symbols import dtype_of, is_symbolic, kept_by, lookup, only_keeps, shape_of
 from pyfunc_debug.program.syntax import copied
 
@@ -169,11 +169,10 @@ def apart(function: Callable[..., T], *given: Any) -> T | None:
       None where it raises.
     """
     found: list[T] = []
-    alike = reading_alike(function)
 
     def run() -> None:
         with suppress(Exception):
-            found.append(alike(*given))
+            found.append(function(*given))
 
     # in a copy of the context: there, too, files are read as they are here
     thread = threading.Thread(target=copy_context().run, args=(run,), name="pyfunc-debug-explain", daemon=True)

@@ -165,6 +165,11 @@ class Joined:
             situation, spots=tuple(map(dataclasses.replace, situation.spots)), message=with_places(situation.message)
         )
 
+    def named(self, found: Explanation) -> Explanation:
+        """An explanation whose files are told apart from others of the same name."""
+        files = [found.file, *([found.edit.file] if found.edit is not None else [])]
+        return dataclasses.replace(found, folders=any(map(self._parts.has_namesake, files)))
+
     def apart(self, found: Explanation) -> Explanation | None:
         """An explanation in the user's files and lines, in words where its paste goes into several files.
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType, MappingProxyType
-from typing import ParamSpec, TypeVar
 
 from pyfunc_debug.doctor.bodies.decorated import Call as _Decorated
 from pyfunc_debug.doctor.bodies.decorated import List as _Inputs
@@ -21,8 +20,6 @@ from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.file_lines import current_lines
 
-P = ParamSpec("P")
-T = TypeVar("T")
 _FARTHEST = 30
 """A paste has no more lines than these, where a decorator and a call of its body change."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -397,21 +394,6 @@ def put(file: str, source: Source) -> Iterator[None]:
         yield
     finally:
         _put.reset(before)
-
-
-def reading_alike(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that reads in another thread what this one reads now."""
-    sources, here = dict(_put.sources), _put.here
-
-    def alike(*args: P.args, **kwargs: P.kwargs) -> T:
-        before = _put.sources, _put.here
-        _put.sources, _put.here = sources, here
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _put.sources, _put.here = before
-
-    return alike
 
 
 def dotted(node: ast.AST | None) -> str:

@@ -53,6 +53,10 @@ class Parts:
             return None
         return next((one for one in self.files if one.above < line <= one.above + one.count + 1), None)
 
+    def has_namesake(self, file: str) -> bool:
+        """Whether another of the files, in another folder, has the same name."""
+        return any(one.file != file and source_line(one.file, None) == source_line(file, None) for one in self.files)
+
     def in_files(self, text: str, about: Part) -> str:
         """A text whose lines are those of the joined one, with the user's: `line 4`, or `losses.py:4` of another."""
 
@@ -62,7 +66,7 @@ class Parts:
             if part is None:
                 return match[0]
             if NAME in match[0] or part is not about:
-                return source_line(part.file, number - part.above)
+                return source_line(part.file, number - part.above, self.has_namesake(part.file))
             return f"{match[0].removesuffix(match[1])}{number - part.above}"
 
         return _NUMBERED.sub(own, text)
