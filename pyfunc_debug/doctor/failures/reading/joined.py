@@ -166,7 +166,7 @@ class Joined:
         )
 
     def named(self, found: Explanation) -> Explanation:
-        """An explanation whose files are told apart from others of the same name."""
+        """An explanation that names its files with their folders, where others have the same name."""
         files = [found.file, *([found.edit.file] if found.edit is not None else [])]
         return dataclasses.replace(found, folders=any(map(self._parts.has_namesake, files)))
 
