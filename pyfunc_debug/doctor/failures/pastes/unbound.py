@@ -15,7 +15,7 @@ from pyfunc_debug.doctor.failures.reading.source import dotted, parsed
 def breaks_names(edit: Edit, lines: Sequence[str]) -> bool:
     """Whether an edit reads a name that nothing binds, or an attribute of another class, or loses a definition."""
     after = applied([edit], lines)
-    if _unbound(after) - _unbound(lines) or not _defined(lines) <= _defined(after):
+    if _unbound(after) - _unbound(lines) or not _defined(lines) <= _defined(after) or _early(after) - _early(lines):
         return True
     before, now = _of_self(lines, ast.Attribute), _of_self(after, ast.Attribute)
     for kind, read in now.items():
@@ -24,6 +24,23 @@ def breaks_names(edit: Edit, lines: Sequence[str]) -> bool:
         if read & others - own:
             return True
     return False
+
+
+def _early(lines: Sequence[str]) -> set[str]:
+    """The names that a text reads, outside of functions, above the first line that gives them a value."""
+    first: dict[str, int] = {}
+    read: list[ast.Name] = []
+    waiting: list[ast.AST] = list(parsed("\n".join(lines)).tree.body)
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            continue
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            first[one.id] = min(one.lineno, first.get(one.id, one.lineno))
+        elif isinstance(one, ast.Name):
+            read.append(one)
+        waiting += ast.iter_child_nodes(one)
+    return {one.id for one in read if one.lineno < first.get(one.id, 0)}
 
 
 def _of_self(lines: Sequence[str], what: type[ast.AST]) -> dict[str, set[str]]:
