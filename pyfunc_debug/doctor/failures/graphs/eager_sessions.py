@@ -23,7 +23,7 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or situation.body or _SAID.search(situation.message) is None:
         return None
     code = "\n".join(spot.source.code)
-    if _SWITCH in code or _SESSION.search("\n".join("\n".join(one.code) for _, one in situation.sources())) is None:
+    if _SWITCH in code or not uses_session(situation):
         return None
     line = situation.last.line if situation.last is not None else spot.line
     file = situation.last.file if situation.last is not None else spot.file
@@ -38,6 +38,11 @@ def explain(situation: Situation) -> Explanation | None:
     end = statement.end_lineno or statement.lineno
     edit = Edit(spot.file, end + 1, end, (call,))
     return Explanation(RULE, file, line, cause, edit)
+
+
+def uses_session(situation: Situation) -> bool:
+    """Whether a file of the program makes a Session."""
+    return _SESSION.search("\n".join("\n".join(one.code) for _, one in situation.sources())) is not None
 
 
 def _imported(spot: Spot) -> tuple[ast.stmt, str] | None:
