@@ -139,6 +139,7 @@ from pyfunc_debug.doctor.failures.gradients import (
     unreturned_gradients,
     used_tapes,
     watched,
+    watched_symbols,
 )
 from pyfunc_debug.doctor.failures.graphs import (
     array_indices,
@@ -524,6 +525,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     two_models.explain,
     built_in_graphs.explain,
     below_tape.explain,
+    watched_symbols.explain,
     above_tape.explain,
     eager_dtypes.explain,
     of_datasets.explain,
