@@ -170,7 +170,7 @@ class Arrays:
         )  # fmt: skip
 
     def _counted(self, user: Any, keras: Any) -> None:
-        """Notices how many steps of how many rows of a generator `fit` took for an epoch, if it was told how many."""
+        """Notices how many steps of how many rows of a generator `fit` took for an epoch, if the call says so."""
         steps = keras.f_locals.get("steps_per_epoch") if keras.f_code.co_name == "fit" else None
         rows = private.generated_rows(keras.f_locals.get("epoch_iterator")) if isinstance(steps, int) else None
         if rows is not None and rows > 1:

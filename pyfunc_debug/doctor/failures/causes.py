@@ -763,6 +763,20 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
     found = situation(error, locate, rows)
     trouble: list[Exception] = []
     whole = joined(found)
+    try:
+        told = _told(found, whole, trouble)
+    finally:
+        if whole is not None:
+            whole.forget()
+    if told is None and trouble:
+        raise trouble[0]
+    if told is None:
+        return None
+    return whole.named(told.explanation) if whole is not None else told.explanation
+
+
+def _told(found: Situation, whole: Joined | None, trouble: list[Exception]) -> _Told | None:
+    """What is known of a failure: of all files, of the line's own, or of calls in other forms."""
     told = _of_joined(whole, (), trouble) if whole is not None and whole.several else None
     if told is None or told.explanation.edit is None:
         alone = _asked(found, trouble)
@@ -770,11 +784,7 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
             told = alone
     if whole is not None and (told is None or told.explanation.edit is None):
         told = _read_otherwise(whole, told, trouble)
-    if told is None and trouble:
-        raise trouble[0]
-    if told is None:
-        return None
-    return whole.named(told.explanation) if whole is not None else told.explanation
+    return told
 
 
 @dataclass(frozen=True)

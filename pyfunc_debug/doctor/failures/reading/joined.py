@@ -158,6 +158,10 @@ class Joined:
 
         return lambda sql, given=(): [here(row) for row in rows(sql, *([there(given)] if given else []))]
 
+    def forget(self) -> None:
+        """Lets go of the failure: its rows lead back here, and its exception would live on in a cycle."""
+        del self._situation
+
     @staticmethod
     def _anew(situation: Situation) -> Situation:
         """The same, for which no statement has been looked up, and whose message names lines as they are read."""
