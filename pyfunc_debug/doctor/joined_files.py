@@ -32,7 +32,7 @@ from pyfunc_debug.records import Finding
 _DOT = "\ua4f8"
 """A letter that looks like a dot, and that nobody uses: `self.model` is as long with it, and a name."""
 _OF_BODIES = frozenset(
-    ("aliasing", "body-raised", "changed-by-hand", "constant-output", "devices", "died", "empty-recording",
+    ("body-raised", "changed-by-hand", "constant-output", "devices", "died", "empty-recording",
      "forked-process", "gil-wait", "gradient-check", "graduate", "hang", "inf-born", "inside-waits", "memory",
      "missing-tape", "nan-born", "no-copy", "nondeterministic", "one-lock", "parallel-calls", "parallel-random",
      "range-jump", "recomputed", "retrace", "reused-memory", "saturated", "second-order", "shared-state",

@@ -63,9 +63,8 @@ def _of_targets(facts: Facts, noticed: Mapping[str, Any]) -> Finding | None:
     )
     if noticed["itself"] and least >= 0 and _PIXEL / 2 < most <= _PIXEL and activation == "sigmoid":
         own = pastes.source(facts, file)
-        fits = [one for one in pastes.walk(facts.tree(file), ast.Call) if pastes.last_name(one.func) == "fit"
-                and one.lineno <= noticed["line"] <= (one.end_lineno or one.lineno)]  # fmt: skip
-        both = [*fits[0].args[:2], *(one.value for one in fits[0].keywords if one.arg in ("x", "y"))] if fits else []
+        fit = pastes.call_at(facts, file, noticed["line"], "fit")
+        both = [*fit.args[:2], *(one.value for one in fit.keywords if one.arg in ("x", "y"))] if fit is not None else []
         fix = pastes.all_replaced(facts, file, {one: f"{own.operand(one)} / 255.0" for one in both}) if both else ""
         fix = fix or "scale them: x / 255.0, wherever the model is given x"
         return Finding(NAMES[0], "warning", None, (), message, fix, file, noticed["line"])

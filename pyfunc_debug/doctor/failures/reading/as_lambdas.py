@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
 
+from pyfunc_debug.doctor.failures.reading.given_to_calls import binders, given_anew
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, names
 from pyfunc_debug.program.syntax import copied
@@ -22,32 +22,19 @@ def as_lambdas(source: Source, situation: Situation) -> Situation:
     A lambda stands in the text where the name does, and what it gives where the function has it: a paste changes it
     there, for the one place that names the function.
     """
-    binders: dict[str, list[ast.AST]] = {}
-    for name, one in _bound(source.tree):
-        binders.setdefault(name, []).append(one)
+    found: dict[str, list[ast.AST]] = {}
+    for name, one in binders(source.tree):
+        found.setdefault(name, []).append(one)
     names_read = [one for one in ast.walk(source.tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
     read = Counter(one.id for one in names_read)
     small = {
-        name: one for name, (one, *more) in binders.items()
+        name: one for name, (one, *more) in found.items()
         if not more and read[name] == 1 and isinstance(one, ast.FunctionDef) and _given(one) is not None
         and not isinstance(source.parent(one), ast.ClassDef)
     }  # fmt: skip
     if small:
         _Written(source, small).visit(source.tree)
     return situation
-
-
-def _bound(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """The names that a program binds, and what does."""
-    for one in ast.walk(tree):
-        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load):
-            yield one.id, one
-        elif isinstance(one, ast.arg):
-            yield one.arg, one
-        elif isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield one.name, one
-        elif isinstance(one, ast.alias):
-            yield one.asname or one.name.partition(".")[0], one
 
 
 def _given(function: ast.FunctionDef) -> ast.expr | None:
@@ -65,10 +52,7 @@ class _Written(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        node.args = [self._as_lambda(one) for one in node.args]
-        for word in node.keywords:
-            word.value = self._as_lambda(word.value)
-        return node
+        return given_anew(node, self._as_lambda)
 
     def _as_lambda(self, node: ast.expr) -> ast.expr:
         function = self._functions.get(node.id) if isinstance(node, ast.Name) else None
@@ -81,5 +65,5 @@ class _Written(ast.NodeTransformer):
         """Whether the names that a function reads stand for the same where its own name is."""
         home = [one for one in self._source.around(function) if isinstance(one, _SCOPES)]
         here = [one for one in self._source.around(node) if isinstance(one, _SCOPES) and one not in home]
-        inner = {name for scope in here for name, _ in _bound(scope)}
+        inner = {name for scope in here for name, _ in binders(scope)}
         return not inner & set(names(function))

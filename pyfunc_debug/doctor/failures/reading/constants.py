@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.failures.reading.given_to_calls import binders, given_anew
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.failures.reading.symbols import kept_by, only_keeps
@@ -31,7 +31,7 @@ class _Known(ast.NodeTransformer):
 
     def __init__(self, tree: ast.Module, spot: Spot) -> None:
         self._spot = spot
-        counts = Counter(_bound(tree))
+        counts = Counter(name for name, _ in binders(tree))
         self._once = {name for name, count in counts.items() if count == 1}
         self._written = {
             ast.unparse(one) for one in ast.walk(tree)
@@ -48,10 +48,7 @@ class _Known(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        node.args = [self._as_value(one) for one in node.args]
-        for word in node.keywords:
-            word.value = self._as_value(word.value)
-        return node
+        return given_anew(node, self._as_value)
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
         return self._listed(node)
@@ -80,16 +77,3 @@ class _Known(ast.NodeTransformer):
             return kept_by(owner, node.attr) if owner is not _NOTHING and only_keeps(owner) else _NOTHING
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         return owner.get(key, _NOTHING) if type(owner) is dict and isinstance(key, str) else _NOTHING
-
-
-def _bound(tree: ast.Module) -> Iterator[str]:
-    """The names that a program binds, each as often as it does."""
-    for one in ast.walk(tree):
-        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load):
-            yield one.id
-        elif isinstance(one, ast.arg):
-            yield one.arg
-        elif isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield one.name
-        elif isinstance(one, ast.alias):
-            yield one.asname or one.name.partition(".")[0]
