@@ -54,13 +54,9 @@ def examine(
     wanted = _wanted(select, ignore)
     facts = Facts(reader, front)
     silenced = Silenced(facts)
-    rules = [module for module in _rules() if any(map(wanted, module.NAMES))]
-    found = [
-        with_imports(facts, finding) for module in rules for finding in _check(module, facts) if wanted(finding.rule)
-    ]
-    found = joined_files.added(facts, found, lambda whole: [
-        finding for module in rules for finding in _check(module, whole)
-        if wanted(finding.rule) and finding.rule != TROUBLE
+    found = [with_imports(facts, finding) for finding in _asked(facts, wanted)]
+    found = joined_files.added(facts, found, lambda whole, is_asked: [
+        finding for finding in _asked(whole, lambda rule: wanted(rule) and is_asked(rule)) if finding.rule != TROUBLE
     ])  # fmt: skip
     found = [_of_stored(facts, finding) for finding in found if not silenced(finding)]
     found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.rule, finding.node or 0))
@@ -96,6 +92,13 @@ def _rules() -> Sequence[Rule]:
     from pyfunc_debug.doctor.rules.every import MODULES
 
     return MODULES
+
+
+def _asked(facts: Facts, wanted: Callable[[str], bool]) -> Iterator[Finding]:
+    """What the rules of these names find."""
+    for module in _rules():
+        if any(map(wanted, module.NAMES)):
+            yield from (finding for finding in _check(module, facts) if wanted(finding.rule))
 
 
 def _wanted(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Callable[[str], bool]:

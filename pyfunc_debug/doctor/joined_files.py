@@ -40,6 +40,8 @@ _OF_BODIES = frozenset(
      "xla")
 )  # fmt: skip
 """Rules of what was measured of one body or function: its own file says all, and `self.count` has to stay a state."""
+_OF_STATES = frozenset(("epoch-end", "function-in-loop", "ran-out", "trace-only"))
+"""Rules of what an object keeps and changes: for them `self.count` is an attribute, in several files too."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _INSTRUCTION = re.compile(
     rf"(?P<verb>Put above|Replace(?: lines)?) {re.escape(NAME)}:(?P<first>\d+)(?: to (?P<last>\d+))?(?P<end>(?: by)?:)"
@@ -47,30 +49,39 @@ _INSTRUCTION = re.compile(
 _NAMED = re.compile(rf"{re.escape(NAME)}:\d+")
 
 
-def added(facts: Facts, found: Sequence[Finding], check: Callable[[Facts], Iterable[Finding]]) -> list[Finding]:
+def added(
+    facts: Facts, found: Sequence[Finding], check: Callable[[Facts, Callable[[str], bool]], Iterable[Finding]]
+) -> list[Finding]:
     """What is found, and what the rules find in the files as one: of rules that found nothing, or had no paste.
 
     Args:
       facts: The recording.
       found: What they found in it as it is.
-      check: Asks the rules.
+      check: Asks the rules whose names it is to ask.
     """
     whole = JoinedFiles(facts)
-    if not whole.is_other:
+    several = len(whole.parts.files) > 1
+    if whole.has_names:
+        more = _found(whole, lambda whole: check(whole, lambda rule: rule not in _OF_BODIES | _OF_STATES))
+        if several:
+            plain = JoinedFiles(facts, names=False)
+            more += _found(plain, lambda whole: check(whole, lambda rule: rule in _OF_STATES))
+    elif several:
+        more = _found(whole, lambda whole: check(whole, lambda rule: rule not in _OF_BODIES))
+    else:
         return list(found)
     known = {one.rule for one in found}
-    more: dict[tuple[str, str | None, int | None], Finding] = {}
-    rest: list[Finding] = []
+    with_paste: dict[tuple[str, str | None, int | None], Finding] = {}
+    for one in more:
+        if one.rule in known and _pastes(one):
+            with_paste.setdefault((one.rule, one.file, one.line), one)
+    kept = [one if _pastes(one) else with_paste.get((one.rule, one.file, one.line), one) for one in found]
+    return [*kept, *(one for one in more if one.rule not in known)]
+
+
+def _found(whole: JoinedFiles, check: Callable[[Facts], Iterable[Finding]]) -> list[Finding]:
     with put(NAME, parsed("\n".join(whole.parts.lines))):
-        for one in map(whole.apart, check(whole.facts)):
-            if one is None or one.rule in _OF_BODIES:
-                continue
-            if one.rule not in known:
-                rest.append(one)
-            elif _pastes(one):
-                more.setdefault((one.rule, one.file, one.line), one)
-    kept = [one if _pastes(one) else more.get((one.rule, one.file, one.line), one) for one in found]
-    return [*kept, *rest]
+        return [one for one in map(whole.apart, check(whole.facts)) if one is not None]
 
 
 def _pastes(finding: Finding) -> bool:
@@ -82,21 +93,18 @@ class JoinedFiles:
 
     Args:
       facts: The recording.
+      names: Whether `self.model` of a class that keeps its parts is one name.
     """
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, names: bool = True) -> None:
         self._facts = facts
         self.parts = Parts()
-        self._renamed: set[str] = set()
+        self.has_names = False
         texts = dict(_texts(facts))
         for file in _ordered(texts):
             self.parts.add(file, texts[file])
-        self._use_names(texts)
-
-    @property
-    def is_other(self) -> bool:
-        """Whether there is more to read in it than in each file."""
-        return len(self.parts.files) > 1 or bool(self._renamed)
+        if names:
+            self._use_names()
 
     @property
     def facts(self) -> Facts:
@@ -191,7 +199,7 @@ class JoinedFiles:
 
     # -- names for what a class keeps ---------------------------------------------------------------------------------
 
-    def _use_names(self, texts: Mapping[str, Sequence[str]]) -> None:
+    def _use_names(self) -> None:
         """Writes `self.model` as one name in classes that have no base and assign it once: nobody else assigns it."""
         tree = parsed("\n".join(self.parts.lines)).tree
         holders = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
@@ -206,7 +214,7 @@ class JoinedFiles:
             for node in ast.walk(one):
                 if _is_own(node) and node.attr in names:  # type: ignore[attr-defined]
                     spots.append((node.lineno, node.value.end_col_offset))  # type: ignore[attr-defined]
-                    self._renamed.add(node.attr)  # type: ignore[attr-defined]
+                    self.has_names = True
         for line, column in sorted(spots, reverse=True):
             text = lines[line - 1]
             if text[column : column + 1] == b".":
