@@ -159,7 +159,7 @@ def _sizes(spot: Spot, statement: ast.stmt) -> Iterator[ast.expr]:
 def _is_float(spot: Spot, node: ast.expr, value: str) -> bool:
     if isinstance(node, ast.Constant):
         return type(node.value) is float and str(node.value) == value
-    if isinstance(node, (ast.Name, ast.Attribute)):
+    if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
         held = lookup(node, spot)
         return type(held).__name__ in ("float", "float64", "float32", "int64", "int32", "str") and str(held) == value
     return isinstance(node, ast.BinOp) and any(

@@ -72,7 +72,14 @@ def _saving(spot: Spot, load: ast.Call) -> tuple[ast.Call, ast.expr] | None:
             continue
         if wanted is not None and ast.unparse(path) == ast.unparse(wanted):
             found.append((call, model))
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 and not _is_other(spot, found[0][1]) else None
+
+
+def _is_other(spot: Spot, model: ast.expr) -> bool:
+    """Whether what is saved is known to be no model of Keras, as a tf.Module is: it has no `save`."""
+    made = lookup(model.func, spot) if isinstance(model, ast.Call) else None
+    kind = made if isinstance(made, type) else type(lookup(model, spot))
+    return kind is not type(None) and not of_keras(kind, "Model")
 
 
 def _as_file(spot: Spot, load: ast.Call, save: ast.Call, model: ast.expr) -> Edit | None:

@@ -148,15 +148,26 @@ def bytes_of(value: Any) -> bytes | None:
 
 
 def lookup(node: ast.AST, spot: Spot) -> Any:
-    """The value of a name or of `self.name`, read without running anything; None where it is not known."""
+    """The value of a name, of `self.name`, of `config["size"]`; no code is run, None where it is not known."""
     if isinstance(node, ast.Name):
         return spot.value(node.id)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return item(lookup(node.value, spot), node.slice.value)
     if isinstance(node, ast.Attribute):
         owner = lookup(node.value, spot)
         try:
             return vars(owner).get(node.attr)
         except TypeError:
             return None
+    return None
+
+
+def item(owner: Any, key: Any) -> Any:
+    """What a dict of Python keeps under a key, or a list or a tuple at a place; None for nothing, and of others."""
+    if type(owner) is dict:
+        return owner.get(key) if isinstance(key, (str, int)) else None
+    if type(owner) in (list, tuple) and type(key) is int and -len(owner) <= key < len(owner):
+        return owner[key]
     return None
 
 
