@@ -3650,6 +3650,42 @@ def two_loops_over_a_split():
         pass
 
 
+def of_lines(*numbers):
+    folder = tempfile.mkdtemp()
+    for number in numbers:
+        with open(os.path.join(folder, f"part-{number}.txt"), "w") as file:
+            file.write(f"{number}\n")
+    return os.path.join(folder, "*.txt")
+
+
+@triggers("shuffled-split", says="take(3) gives other files each time, and 2 passes were made", pastes=True)
+def a_few_files_of_a_folder():  # tensorflow#38879
+    files = tf.data.Dataset.list_files(of_lines(*range(20)), shuffle=True)
+    files = files.take(3)
+    lines = files.flat_map(tf.data.TextLineDataset).batch(3)
+    for _ in range(2):
+        list(lines)
+
+
+@triggers("shuffled-split", says="shuffle=False)", pastes=True)
+def a_split_of_the_files_of_a_folder():
+    files = tf.data.Dataset.list_files(of_lines(*range(8)))
+    train, held_back = files.skip(2).interleave(tf.data.TextLineDataset), files.take(2)
+    both_parts_twice(train.batch(2), held_back.interleave(tf.data.TextLineDataset))
+
+
+@near("shuffled-split")
+def all_files_of_a_folder():
+    files = tf.data.Dataset.list_files(of_lines(1, 2, 3)).take(3)
+    both_parts_twice(files.interleave(tf.data.TextLineDataset))
+
+
+@near("shuffled-split")
+def a_few_files_that_are_read_once():
+    files = tf.data.Dataset.list_files(of_lines(*range(8))).take(2)
+    list(files.interleave(tf.data.TextLineDataset))
+
+
 @near("shuffled-split")
 def a_split_in_an_order_that_stays():
     data = rows().shuffle(40, reshuffle_each_iteration=False)

@@ -1,6 +1,7 @@
 """Splits of a shuffled dataset, take(n) here and skip(n) there, whose parts change with each pass over them.
 
-Or by the number of each element: enumerate() and a filter here, and another filter there.
+Or by the number of each element: enumerate() and a filter here, and another filter there. list_files shuffles unless it
+is told not to: a take() of its files, too, is of others in each pass.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
 NAMES = ("shuffled-split",)
+_STAYS = "reshuffle_each_iteration=False"
+_LISTED = "tf.data.Dataset.list_files(..., shuffle=False)"
 _WORDS = "dataset.shuffle(..., reshuffle_each_iteration=False)  # then split; shuffle the training part again"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a split that both parts were seen of."""
     yield from _filtered(facts)
+    yield from _files(facts)
     parts: dict[str, dict[str, dict[str, Any]]] = {}
     for loop in facts.meta.get("inputs") or []:
         kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
@@ -62,6 +66,31 @@ def _filtered(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _files(facts: Facts) -> Iterator[Finding]:
+    """The first n files that list_files gives, in more than one pass."""
+    for loop in facts.meta.get("inputs") or []:
+        kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
+        again = next((place for place, stage in enumerate(loop["stages"]) if stage.get("reshuffles")), None)
+        cuts = [place for place in range(again or 0) if kinds[place] in ("Take", "Skip")]
+        if again is None or loop["site"] is None or len(cuts) != 1 or "Cache" in "".join(kinds[:again]):
+            continue
+        count, buffer = loop["stages"][cuts[0]].get("takes"), loop["stages"][again].get("buffer", 0)
+        if count is None or count >= buffer:
+            continue
+        repeats = any("repeats" in stage for stage in loop["stages"][: cuts[0]])
+        fix = _unshuffled(facts, loop["site"])
+        if fix is None or (loop["iterators"] < 2 and not repeats):
+            continue
+        passes = "a repeat makes several passes" if repeats else f"{loop['iterators']} passes were made"
+        yield Finding(
+            NAMES[0], "warning", None, (),
+            f"list_files shuffles its {buffer} files anew for each pass, unless it is told not to: take({count}) gives "
+            f"other files each time, and {passes}",
+            fix[0] or _LISTED, *fix[1], evidence=(f"they are read at {facts.source_line(*loop['site'][:2])}",),
+            confidence="likely",
+        )  # fmt: skip
+
+
 def _finding(facts: Facts, take: dict[str, Any], skip: dict[str, Any]) -> Finding:
     sites = [facts.source_line(*one["site"][:2]) for one in (take, skip)]
     passes = take["iterators"] + skip["iterators"]
@@ -92,9 +121,29 @@ def kept_order(facts: Facts, site: Sequence[Any]) -> tuple[str, tuple[str, int]]
         ]  # fmt: skip
         if len(shuffles) == 1:
             call = shuffles[0]
-            new = f"{pastes.text_of(facts, file, call)[:-1].rstrip().rstrip(',')}, reshuffle_each_iteration=False)"
-            fix = pastes.written(pastes.replaced(facts, file, {call: new}))
+            fix = pastes.written(pastes.replaced(facts, file, {call: _with_word(facts, file, call, _STAYS)}))
             return (fix, (file, call.end_lineno or call.lineno)) if fix else None
         if shuffles:
             return None
-    return None
+    return _unshuffled(facts, site)
+
+
+def _unshuffled(facts: Facts, site: Sequence[Any]) -> tuple[str, tuple[str, int]] | None:
+    """The same for the one `list_files` of a file, where nothing else shuffles; no text if it cannot be pasted."""
+    file, tree = str(site[0]), facts.tree(str(site[0]))
+    named = [one for one in pastes.walk(tree, ast.Call) if isinstance(one.func, ast.Attribute)]
+    named = [one for one in named if one.func.attr in ("list_files", "shuffle")]  # type: ignore[attr-defined]
+    call = named[0] if len(named) == 1 else None
+    if call is None or call.func.attr != "list_files" or len(call.args) != 1:  # type: ignore[attr-defined]
+        return None
+    words: dict[ast.expr, str] = {
+        word.value: "False" for word in call.keywords if word.arg == "shuffle" and isinstance(word.value, ast.Constant)
+    }
+    if not words and any(word.arg == "shuffle" for word in call.keywords):
+        return None
+    words = words or {call: _with_word(facts, file, call, "shuffle=False")}
+    return pastes.written(pastes.replaced(facts, file, words)), (file, call.end_lineno or call.lineno)
+
+
+def _with_word(facts: Facts, file: str, call: ast.Call, word: str) -> str:
+    return f"{pastes.text_of(facts, file, call)[:-1].rstrip().rstrip(',')}, {word})"

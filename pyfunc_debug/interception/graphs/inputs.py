@@ -231,10 +231,10 @@ class Inputs:
         `empty` iterators ended before their first element; `again`: how often iterators were asked after their end.
 
         `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE. `reshuffles` is there for a
-        shuffle only: whether each pass has an order of its own. `below` is the count of a take or skip that is less
-        than 0, which means all, and `repeats` that of a repeat. `cache` is the file of a cache that has one, and
-        `cached_ns` when that was written (wall clock) if it was there before the loop's first iterator. `sides` is what
-        a zip pairs: see `zipped.sides`.
+        shuffle only: whether each pass has an order of its own, with its `buffer`. `below` is the count of a take or
+        skip that is less than 0, which means all, `takes` that of a take, and `repeats` that of a repeat. `cache` is
+        the file of a cache that has one, and `cached_ns` when that was written (wall clock) if it was there before the
+        loop's first iterator. `sides` is what a zip pairs: see `zipped.sides`.
         """
         gone = list(self._gone)
         if self._sum(*gone, *list(self._asked.values())):
@@ -290,12 +290,14 @@ class Inputs:
 
         cache = private.cache_name(dataset)
         cache = tf.get_static_value(cache) if cache is not None else None
+        count, order, kind = number(private.counted(dataset)) or 0, private.shuffle_order(dataset), _kind(dataset)
         return {
-            "kind": _kind(dataset),
+            "kind": kind,
             "parallel": number(private.parallel_calls(dataset)),
             "batch": number(private.batch_size(dataset)),
             **({"reshuffles": bool(number(again))} if (again := private.reshuffles(dataset)) is not None else {}),
-            **({"below": count} if (count := number(private.counted(dataset)) or 0) < 0 else {}),
+            **({"buffer": buffer} if order is not None and (buffer := number(order[2])) is not None else {}),
+            **({"below": count} if count < 0 else {"takes": count} if count and kind == "Take" else {}),
             **({"repeats": times} if (times := number(private.repeats(dataset))) else {}),
             **({"cache": os.path.abspath(os.fsdecode(cache))} if cache else {}),
             **({"sides": paired} if (paired := sides(dataset, _kind)) is not None else {}),
