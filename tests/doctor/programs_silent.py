@@ -2474,3 +2474,44 @@ def a_function_of_a_table_that_is_not_asked_for():
         return no_changes_by_name["none"](x)
 
     list(tf.data.Dataset.from_tensor_slices(tf.ones([8, 4, 4, 3])).map(unchanged))
+
+
+@triggers("stale-closure", says="self.weights.assign(scale * tf.ones((3, 2), dtype=tf.double))", pastes=True)
+def a_tensor_of_an_object_that_a_method_replaces():  # tensorflow#44980
+    class Network:
+        def __init__(self):
+            self.weights = tf.ones((3, 2), dtype=tf.double)
+
+        def encoded(self, x):
+            return tf.matmul(x, self.weights)
+
+        @tf.function
+        def in_graph(self, x):
+            return self.encoded(x)
+
+        def set_weights(self, scale):
+            self.weights = scale * tf.ones((3, 2), dtype=tf.double)
+
+    net = Network()
+    for scale in (1.0, 1.5, 2.0):
+        net.set_weights(scale)
+        net.in_graph(tf.ones((4, 3), dtype=tf.double))
+
+
+@triggers("stale-closure", says="rows=net.rows", pastes=True)
+def a_tensor_of_an_object_that_grows():
+    class Network:
+        def __init__(self):
+            self.rows = tf.ones((1, 2))
+
+        @tf.function
+        def total(self, x):
+            return x * tf.reduce_sum(self.rows)
+
+        def grow(self):
+            self.rows = tf.concat([self.rows, tf.ones((1, 2))], 0)
+
+    net = Network()
+    for _ in range(3):
+        net.total(tf.constant(1.0))
+        net.grow()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.syntax import copied
 
@@ -89,33 +90,42 @@ class KeptValue:
     def as_variable(self, then: str, now: str) -> str:
         """The lines with a tf.Variable that what changes the value assigns to; "" where it has to be Python's."""
         made = self._made()
-        if made is None or self._odd or not self.writes or not _is_number(then) or not _is_number(now):
+        if made is None or self._odd or not self.writes:
+            return ""
+        tf = pastes.module(self._facts, self._file, "tensorflow") or "tf"
+        tensors = _are_alike(then, now) and isinstance(made, ast.Call) and dotted(made.func).startswith(f"{tf}.")
+        if not tensors and not (_is_number(then) and _is_number(now)):
             return ""
         traced = [one for one in self._reads if self._is_traced(one)]
         if not traced or not all(map(self._computes, traced)):
             return ""
-        tf = pastes.module(self._facts, self._file, "tensorflow") or "tf"
         kind = "" if isinstance(made, ast.Constant) and isinstance(made.value, float) else f", dtype={tf}.float32"
         text = pastes.text_of(self._facts, self._file, made)
-        pieces: dict[ast.expr, str] = {made: f"{tf}.Variable({text}, trainable=False{kind})"}
+        pieces: dict[ast.expr, str] = {made: f"{tf}.Variable({text}, trainable=False{'' if tensors else kind})"}
         inside = {id(part) for _, write in self.writes for part in ast.walk(write)}
-        pieces.update({one: f"{self._text(one)}.numpy()" for one in self._reads
-                       if not self._is_traced(one) and id(one) not in inside})  # fmt: skip
-        edits = [*pastes.each_replaced(self._facts, self._file, pieces), *map(self._assigned, self.writes)]
+        if not tensors:  # a variable is as good as a tensor
+            pieces.update({one: f"{self._text(one)}.numpy()" for one in self._reads
+                           if not self._is_traced(one) and id(one) not in inside})  # fmt: skip
+        assigned = [self._assigned(one, tensors) for one in self.writes]
+        edits = [*pastes.each_replaced(self._facts, self._file, pieces), *assigned]
         lines = [line for one in edits if one is not None for line in range(one.first, one.last + 1)]
         return pastes.written(*edits) if len(edits) <= _MOST and len(set(lines)) == len(lines) else ""
 
-    def _assigned(self, write: tuple[ast.expr, ast.stmt]) -> Edit | None:
+    def _assigned(self, write: tuple[ast.expr, ast.stmt], tensors: bool) -> Edit | None:
         """A line that changes the value as one that assigns to the variable."""
         target, statement = write
         found = pastes.lines_of(self._facts, self._file, statement.lineno)
         value = getattr(statement, "value", None)
         if found is None or value is None or (isinstance(statement, ast.Assign) and len(statement.targets) > 1):
             return None
-        given = ast.unparse(_Numbers(self).visit(copied(value)))
+        given = pastes.text_of(self._facts, self._file, value)
+        if not tensors:
+            given = ast.unparse(_Numbers(self).visit(copied(value)))
         whole = self._text(target)
         if isinstance(statement, ast.AugAssign):
             method = _OPS.get(type(statement.op))
+            if method is None and tensors:
+                return None
             if method is None:
                 left = ast.BinOp(ast.Name(f"{whole}.numpy()"), statement.op, value)
                 method, given = "assign", ast.unparse(_Numbers(self).visit(copied(left)))
@@ -316,6 +326,13 @@ def _is_number(text: str) -> bool:
     value = syntax.expression(text)
     value = value.operand if isinstance(value, ast.UnaryOp) else value
     return isinstance(value, ast.Constant) and type(value.value) in (int, float)
+
+
+def _are_alike(then: str, now: str) -> bool:
+    """Whether both are tensors of one shape, by how their numbers are written."""
+    if not (then.startswith(TENSOR) and now.startswith(TENSOR)) or "..." in then + now:
+        return False
+    return re.sub(r"[^][,]", "", then) == re.sub(r"[^][,]", "", now)
 
 
 def _tells(node: ast.AST) -> bool:
