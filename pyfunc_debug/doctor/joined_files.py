@@ -262,7 +262,7 @@ def _texts(facts: Facts) -> Iterator[tuple[str, list[str]]]:
 
     A name that two files give two meanings would be read as one: the second one is left out.
     """
-    bound: dict[str, str] = {}
+    bound: dict[str, ast.stmt] = {}
     wanted: set[str] = set()
     count = 0
     imported = set(facts.imported) - {facts.meta.get("program")}
@@ -277,8 +277,9 @@ def _texts(facts: Facts) -> Iterator[tuple[str, list[str]]]:
                 if one not in body:
                     first = min([one.lineno, *(each.lineno for each in getattr(one, "decorator_list", ()))])
                     lines[first - 1 : one.end_lineno] = [""] * ((one.end_lineno or one.lineno) - first + 1)
-        own = {name: ast.unparse(one) for one in body for name in _bound(one)}
-        if cell_number(file) is None and any(bound.get(name, text) != text for name, text in own.items()):
+        own = {name: one for one in body for name in _bound(one)}
+        twice = [(one, bound[name]) for name, one in own.items() if name in bound]
+        if cell_number(file) is None and any(ast.unparse(one) != ast.unparse(other) for one, other in twice):
             continue
         bound |= own
         count += len(lines)

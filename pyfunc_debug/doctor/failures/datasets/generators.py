@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -342,7 +343,8 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
             places = _within(places, call, parts[0]) or places
         function = generator_calls.function_of(source, generator_calls.given(call))
         # Where what yields is not there to be read (df.iterrows), the signature may be wrong as a whole.
-        seen = generator_calls.yields_of(function) or len(got) == len(wanted)
+        key = _key_of(source, places[0]) if len(places) == 1 else ""
+        seen = generator_calls.yields_of(function) or len(got) == len(wanted) or key
         fits = _differing(got, wanted) if _had_elements(situation) else _of_source(got, function, file, situation)
         fits = _left_open(fits, wanted)
         said = _written(fits, places[0], sizes)
@@ -357,7 +359,8 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
         edit = edit_of(file, new)
         if edit is not None and edit.first < edit.last:  # perhaps two statements: their lines stay as they are
             edit = Edit(file, edit.first, edit.last, source.spliced(pieces, edit.first, edit.last))
-        cause = f"the generator yielded an element of shape {got}, but its signature says {wanted}. "
+        of = f" for {key}" if key else ""
+        cause = f"the generator yielded an element of shape {got}{of}, but its signature says {wanted}. "
         if number and fits != got:
             before = f"the {number:,} elements before it" if number > 1 else "the one before it"
             cause = f"{cause[:-2]}, as {before} had. If that one is wrong, leave it out in the generator; else "
@@ -373,6 +376,17 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
             "likely",
         )  # fmt: skip
     return None
+
+
+def _key_of(source: Source, declared: ast.expr) -> str:
+    """The key under which a dict declares a shape, as the program writes it; "" where it is in no dict."""
+    around = [declared, *source.around(declared)]
+    for inner, outer in itertools.pairwise(around):
+        if isinstance(outer, ast.Dict):
+            return next((source.text(key) for key, one in zip(outer.keys, outer.values) if one is inner and key), "")
+        if isinstance(outer, ast.stmt):
+            break
+    return ""
 
 
 def _assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:

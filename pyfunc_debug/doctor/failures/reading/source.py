@@ -81,12 +81,10 @@ class Source:
         lines = list(self.lines)
         if not self.tree.body:
             return lines
-        text = "\n".join(_without_magics(self.lines)) + "\n"
         try:
-            tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+            gone = list(_comments(self.lines))
         except (tokenize.TokenError, SyntaxError):
             return lines
-        gone = [(one.start, one.end) for one in tokens if one.type == tokenize.COMMENT]
         gone += [
             ((one.lineno, one.col_offset), (one.end_lineno or one.lineno, one.end_col_offset or 0))
             for one in all_nodes(self.tree)
@@ -345,6 +343,15 @@ def _last_of_header(statement: ast.stmt) -> int:
 
 def _without_magics(lines: list[str]) -> list[str]:
     return ["pass" if line.startswith(("%", "!")) else line for line in lines]
+
+
+def _comments(lines: list[str]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where comments begin and end: line and column of each."""
+    if any("#" in line for line in lines):
+        text = "\n".join(_without_magics(lines)) + "\n"
+        for one in tokenize.generate_tokens(io.StringIO(text).readline):
+            if one.type == tokenize.COMMENT:
+                yield one.start, one.end
 
 
 def parsed(text: str) -> Source:
