@@ -460,3 +460,79 @@ def a_metric_of_the_largest():
     model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse", metrics=[Largest()])
     model.fit(x, y, batch_size=4, verbose=0)
+
+
+# -- batch-loss -------------------------------------------------------------------------------------------------------
+
+
+def with_loss(loss, outputs=5):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(outputs)])
+    model.compile("sgd", loss)
+    model.fit(np.ones((16, 4), "float32"), np.ones((16, outputs), "float32"), batch_size=8, verbose=0)
+
+
+@triggers("batch-loss", says="keras.ops.sqrt(keras.ops.sum(keras.ops.square(y_pred - y_true), axis=-1))", pastes=True)
+def a_distance_over_the_rows():  # keras#10408
+    def distance(y_true, y_pred):
+        return keras.ops.sqrt(keras.ops.sum(keras.ops.square(y_pred - y_true), axis=0))
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(5)])
+    model.compile("sgd", loss=distance)
+    model.fit(np.ones((16, 4), "float32"), np.ones((16, 5), "float32"), verbose=0)
+
+
+@triggers("batch-loss", says="tf.reduce_sum(squares, -1)", pastes=True)
+def a_distance_over_the_rows_in_steps():
+    def distance(labels, scores):
+        squares = (labels - scores) ** 2
+        added = tf.reduce_sum(squares, 0)
+        return tf.sqrt(added + 1e-6)
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    model.compile("sgd", [distance])
+    model.fit(np.ones((16, 4), "float32"), np.ones((16, 3), "float32"), verbose=0)
+
+
+@triggers("batch-loss", pastes=True)
+def a_method_that_takes_the_root_over_the_rows():
+    class Losses:
+        def distance(self, y_true, y_pred):
+            return tf.sqrt(tf.reduce_sum(tf.abs(y_true - y_pred), axis=[0]))
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    model.compile("sgd", Losses().distance)
+    model.fit(np.ones((16, 4), "float32"), np.ones((16, 3), "float32"), verbose=0)
+
+
+@near("batch-loss")
+def a_distance_of_each_row():
+    def distance(y_true, y_pred):
+        return tf.sqrt(tf.reduce_sum(tf.square(y_pred - y_true), axis=-1))
+
+    with_loss(distance)
+
+
+@near("batch-loss")
+def a_root_mean_square_of_each_column():
+    def columnwise(y_true, y_pred):
+        return tf.sqrt(tf.reduce_mean(tf.square(y_pred - y_true), axis=0))
+
+    with_loss(columnwise)
+
+
+@near("batch-loss")
+def a_share_of_what_varies():
+    def explained(y_true, y_pred):
+        rest = tf.reduce_sum(tf.square(y_pred - y_true), axis=0)
+        whole = tf.reduce_sum(tf.square(y_true - 0.5), axis=0)
+        return tf.reduce_mean(rest / whole)
+
+    with_loss(explained)
+
+
+@near("batch-loss")
+def sums_over_the_rows_that_are_averaged():
+    def distance(y_true, y_pred):
+        return tf.reduce_mean(tf.sqrt(tf.reduce_sum(tf.square(y_pred - y_true), axis=0)))
+
+    with_loss(distance)

@@ -512,3 +512,15 @@ def a_value_that_is_given_on_beside_its_variable():
         held.assign(made)
         loss = made**2
     assert tape.gradient(loss, w) == 36.0
+
+
+@triggers("untaped", says="g.watch(x)", pastes=True)
+def a_tensor_that_is_made_in_the_block():  # tensorflow#50661
+    with tf.GradientTape() as g:
+        shape = (1, 4, 4, 1)
+        values = np.random.randint(10, size=shape)
+        x = tf.constant(values, dtype=tf.float32)
+        w = tf.ones((3, 3, 1, 1))
+        out = tf.nn.conv2d(input=x, filters=w, strides=(1, 1, 1, 1), padding="VALID")
+        above = tf.ones_like(out)
+    print(g.gradient(out, x, output_gradients=above))

@@ -1623,7 +1623,7 @@ def a_number_that_is_a_key():
         trainer.step(tf.ones([2]))
 
 
-@triggers("trace-only", says="where train is called")
+@triggers("trace-only", says="train takes apart in Python what it draws", pastes=True)
 def a_sample_of_a_list_of_pythons():
     buffer = [(float(n), n) for n in range(20)]
 
@@ -2515,3 +2515,24 @@ def a_tensor_of_an_object_that_grows():
     for _ in range(3):
         net.total(tf.constant(1.0))
         net.grow()
+
+
+@triggers("trace-only", says="takes apart in Python what it draws", pastes=True)
+def a_replay_of_what_an_agent_remembers():  # tensorflow#40631
+    class Agent:
+        def __init__(self):
+            self.memory = []
+            self.weight = tf.Variable(tf.ones([2]))
+
+        @tf.function
+        def learn(self, batch_size=4):
+            replay = random.sample(self.memory, min(batch_size, len(self.memory)))
+            states = np.array([one[0] for one in replay], dtype=np.float32)
+            rewards = np.array([one[1] for one in replay], dtype=np.float32)
+            self.weight.assign_sub(0.01 * tf.reduce_mean(states, 0) * tf.reduce_mean(rewards))
+            return tf.reduce_sum(self.weight)
+
+    agent = Agent()
+    for step in range(6):
+        agent.memory.append((np.ones(2) * step, float(step)))
+        agent.learn()

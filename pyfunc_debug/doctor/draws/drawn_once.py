@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.graphs.passed_in import passed_in
+from pyfunc_debug.doctor.graphs.undecorated import undecorated
 from pyfunc_debug.doctor.text import times
 from pyfunc_debug.records import Finding, Function
 
@@ -39,7 +40,8 @@ def drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], tr
         "trace-only", "warning", None, (),
         f"{what} {times(traces)}, when "
         f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}{ran}",
-        _each_time(facts, function, draws) or _kept_draw(facts, function, draws) or pastes.written(*first) or in_words(
+        _each_time(facts, function, draws) or _kept_draw(facts, function, draws) or pastes.written(*first)
+        or _taken_apart(facts, function, draws) or in_words(
             facts, function.file, draw, None if data else f"where {function.name.rpartition('.')[2]} is called"
         ),
         function.file, draw.line,
@@ -122,6 +124,23 @@ def _each_time(facts: Facts, function: Function, draws: Sequence[code.Write]) ->
     kept = _ITEMS if name not in holders else set()
     drawn = any(draw.called.rpartition(".")[2] in kept for draw in draws)
     return passed_in(facts, function, holders) if function.kind == "tf.function" and drawn else ""
+
+
+def _taken_apart(facts: Facts, function: Function, draws: Sequence[code.Write]) -> str:
+    """The function without its decorator where Python takes apart what it drew of a list: no tensor can stand there."""
+    found = facts.definition(function.file, function.line)
+    lines = {one.line for one in draws if one.called.rpartition(".")[2] in _ITEMS}
+    made = {
+        target.id for one in pastes.walk(found, ast.Assign) if one.lineno in lines
+        for target in one.targets if isinstance(target, ast.Name)
+    }  # fmt: skip
+    iterated = [one.iter for one in (ast.walk(found) if found is not None else ())
+                if isinstance(one, (ast.For, ast.comprehension))]  # fmt: skip
+    iterated += [part.value for one in pastes.walk(found, ast.Call) if pastes.last_name(one.func) == "zip"
+                 for part in one.args if isinstance(part, ast.Starred)]  # fmt: skip
+    if function.kind != "tf.function" or not any(isinstance(one, ast.Name) and one.id in made for one in iterated):
+        return ""
+    return undecorated(facts, function, found, "takes apart in Python what it draws")
 
 
 def _kept_draw(facts: Facts, function: Function, draws: Sequence[code.Write]) -> str:

@@ -158,9 +158,9 @@ def _flat(facts: Facts) -> Iterator[Finding]:
             "cut-gradient", "warning", None, (),
             f"tape.gradient gave None for {_named(variables, noticed['count'])}: they are not trained by it. `{text}` "
             "stands between them and the loss, and moves in steps, which have no gradient"
-            + (f". The lines below keep its values; {TOLD}" if new is not None and "stop_gradient" in new[1] else ""),
-            pastes.all_replaced(facts, file, {new[0]: new[1]}) if new is not None
-            else f"compute without `{text}`, with what it is made of; or keep it for a metric",
+            + (f". The lines below keep its values; {TOLD}" if new is not None and new.straight else ""),
+            (pastes.written(new.edit(file, source)) if new is not None else "")
+            or f"compute without `{text}`, with what it is made of; or keep it for a metric",
             file, line,
         )  # fmt: skip
 

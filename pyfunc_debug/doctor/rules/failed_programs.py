@@ -13,6 +13,7 @@ NAMES = (
     "array-for-number",
     "array-index",
     "autograph",
+    "batch-loss",
     "body-input",
     "broken-image",
     "class-weight",

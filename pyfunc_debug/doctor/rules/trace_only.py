@@ -18,6 +18,7 @@ from pyfunc_debug.doctor.failures.kept import edited_lines
 from pyfunc_debug.doctor.failures.pastes.each_time import each_time
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import names
+from pyfunc_debug.doctor.graphs.undecorated import undecorated
 from pyfunc_debug.doctor.text import listed, times
 from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function
@@ -238,7 +239,8 @@ def _each_time(facts: Facts, function: Function, writes: Sequence[code.Write]) -
         return edits
     write, name = writes[0], function.name.rpartition(".")[2]
     tree = facts.tree(function.file)
-    plain = _undecorated(facts, function, found) if found is not None and _read_elsewhere(found, write) else ""
+    goes_on = found is not None and _read_elsewhere(found, write)
+    plain = undecorated(facts, function, found, "goes on with what Python keeps") if goes_on else ""
     if plain:
         return plain
     takes = write.text.partition("(")[0].endswith((".pop", ".popleft"))
@@ -248,17 +250,6 @@ def _each_time(facts: Facts, function: Function, writes: Sequence[code.Write]) -
         f"return from {name} what line {write.line} keeps, and call {write.target or write.name}."
         f"{write.text[len(write.target) + 1 :].partition('(')[0]}(...) with it where {name} is called"
     )
-
-
-def _undecorated(facts: Facts, function: Function, found: Definition) -> str:
-    """The line of `@tf.function` without it: Python goes on with what it keeps; "" where it is made in another way."""
-    decorators = getattr(found, "decorator_list", ())
-    own = [one for one in decorators if ast.unparse(one).partition("(")[0].endswith("tf.function")]
-    if len(own) != 1 or function.file is None or own[0].lineno != own[0].end_lineno:
-        return ""
-    name, blanks = function.name.rpartition(".")[2], " " * (own[0].col_offset - 1)  # before the @
-    line = f"{blanks}# no tf.function: {name} goes on with what Python keeps"
-    return pastes.written(Edit(function.file, own[0].lineno, own[0].lineno, (line,)))
 
 
 def _with_chain(tree: ast.AST | None, call: ast.Call) -> ast.Call:

@@ -115,9 +115,8 @@ def _explanation(where: str, predicted: str, flat: list[ast.expr], spot: Spot) -
         "change of the model changes nothing of it, so that no variable has a gradient."
     )
     new = smoothed(found, spot.source.parent(found), spot) if len(flat) == 1 else None
-    placed = spot.source.replaced({new[0]: new[1]}) if new is not None else None
-    if placed is not None:
-        edit = Edit(spot.file, placed[0], placed[1], (placed[2],))
+    edit = new.edit(spot.file, spot.source) if new is not None else None
+    if edit is not None:
         return Explanation(RULE, spot.file, found.lineno, f"{cause} This is close, and has one.", edit, "", "likely")
     within = found
     while isinstance(within, ast.Call) and within.args and within in flat:

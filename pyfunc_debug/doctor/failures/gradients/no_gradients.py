@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.ops.slopes import by_differences as measured_g
 from pyfunc_debug.doctor.failures.ops.smooth import NEAR, in_steps, of_library, ranks, smoothed
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.pastes.plain_call import plain_call
+from pyfunc_debug.doctor.failures.pastes.said_twice import said_twice
 from pyfunc_debug.doctor.failures.reading.nodes import (
     Node,
     body_spot,
@@ -397,20 +398,25 @@ def _steps(spot: Spot, cut: Cut, inner: ast.expr, so: str) -> Explanation:
     cause = f"`{short(text(call), 30)}` gives {what}, and has no gradient: the loss is made of it alone. {so}"
     close = smoothed(inner, call, spot) if compares else None
     if close is not None:
-        edit = edit_of(spot.file, source.replaced({close[0]: close[1]}))
+        edit = close.edit(spot.file, source)
         return Explanation(RULE, spot.file, call.lineno, f"{cause} This is close, and has one.", edit, "", "likely")
     given = text(inner) if isinstance(inner, (ast.Name, ast.Call, ast.Attribute)) else f"({text(inner)})"
     tf = dotted(call.func).partition(".")[0]
-    stepped = f"{tf}.cast({text(call)}, {given}.dtype)" if name == "cast" else text(call)
-    placed = None
+
+    def straight(given: str) -> str:
+        stepped = source.text_with(call, {inner: given})
+        stepped = f"{tf}.cast({stepped}, {given}.dtype)" if name == "cast" else stepped
+        return f"({given} + {tf}.stop_gradient({stepped} - {given}))"
+
+    edit = None
     if not name.startswith("arg") and "bool" not in text(call) and _stays_a_number(source, call):
-        placed = source.replaced({call: f"({given} + {tf}.stop_gradient({stepped} - {given}))"})
-    if placed is None:
+        edit = said_twice(spot.file, source, call, inner, straight, "values")
+    if edit is None:
         return Explanation(
             RULE, spot.file, call.lineno, cause, None, f"Compute the loss with {given} itself.", "likely"
         )
     cause += f" This has its values; {stand_ins.TOLD}."
-    return Explanation(RULE, spot.file, call.lineno, cause, edit_of(spot.file, placed), "", "likely")
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, "", "likely")
 
 
 def _stays_a_number(source: Source, call: ast.Call) -> bool:

@@ -214,6 +214,24 @@ def _targets(one: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[ast.expr]:
     return one.targets if isinstance(one, ast.Assign) else [one.target]
 
 
+def _behind_made(block: ast.With, texts: set[str]) -> ast.stmt | None:
+    """The statement of a block above which all of some tensors are there, and none was computed with."""
+    made = [
+        one for one in _assigned(block) if texts & {name for each in _targets(one) for name in names(each)}
+    ]  # fmt: skip
+    if not made:
+        return block.body[0]
+    bound = [name for one in made for each in _targets(one) for name in names(each) if name in texts]
+    if len(bound) > len(set(bound)) or any(one not in block.body for one in made):
+        return None
+    last = max(block.body.index(one) for one in made)
+    read = {
+        part.id for one in block.body[: last + 1] for part in ast.walk(one)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
+    }  # fmt: skip
+    return block.body[last + 1] if last + 1 < len(block.body) and not read & texts else None
+
+
 def _unwatched(
     file: str, source: Source, block: ast.With, tape: str, target: ast.expr, wanted: ast.expr
 ) -> Untaped | None:
@@ -222,13 +240,12 @@ def _unwatched(
         return None
     parts = wanted.elts if isinstance(wanted, (ast.List, ast.Tuple)) else [wanted]
     texts = [dotted(one) for one in parts if isinstance(one, (ast.Name, ast.Attribute))]
-    made = {name for one in _assigned(block) for each in _targets(one) for name in names(each)}
-    if len(texts) != len(parts) or set(texts) & made or not isinstance(target, ast.Name):
+    if len(texts) != len(parts) or not isinstance(target, ast.Name):
         return None
     if target.id not in _computed_from(block, set(texts)):
         return None
-    first = block.body[0]
-    if first.lineno == block.lineno:
+    first = _behind_made(block, set(texts))
+    if first is None or first.lineno == block.lineno:
         return None
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     several = len(texts) > 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
+from pyfunc_debug.doctor.failures.pastes.said_twice import said_twice
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names, parameters
@@ -188,7 +190,30 @@ def of_type(kind: str, source: Source, line: int) -> ast.expr | None:
     return found[0] if len(found) == 1 and isinstance(found[0], ast.expr) else None
 
 
-def smoothed(flat: ast.expr, around: ast.AST | None, spot: Spot) -> tuple[ast.expr, str] | None:
+@dataclass(frozen=True)
+class Smooth:
+    """What stands in the place of an op that moves in steps.
+
+    Attributes:
+      place: What is replaced.
+      new: Makes the new text: of the text of `twice`, if there is one.
+      twice: What the new text says more than once.
+      straight: Whether its values stay what they are, and only the gradient is another.
+    """
+
+    place: ast.expr
+    new: Callable[[str], str]
+    twice: ast.expr | None = None
+    straight: bool = False
+
+    def edit(self, file: str, source: Source) -> Edit | None:
+        """The paste."""
+        if self.twice is None:
+            return edit_of(file, source.replaced({self.place: self.new("")}))
+        return said_twice(file, source, self.place, self.twice, self.new, "values")
+
+
+def smoothed(flat: ast.expr, around: ast.AST | None, spot: Spot) -> Smooth | None:
     """What stands in the place of such an op.
 
     Args:
@@ -197,30 +222,34 @@ def smoothed(flat: ast.expr, around: ast.AST | None, spot: Spot) -> tuple[ast.ex
       spot: Where it is written.
 
     Returns:
-      What is replaced, and its new text, whose values are close to it or the same; None where nothing smooth is close.
+      Its values are close to it or the same; None where nothing smooth is close.
     """
     tf, text = alias(spot, "tensorflow"), spot.source.text
     name = dotted(flat.func).rpartition(".")[2] if isinstance(flat, ast.Call) else ""
     if isinstance(flat, ast.Call) and name in _ROUNDED and len(flat.args) == 1 and not flat.keywords:
-        inner = text(flat.args[0])
-        return flat, f"({inner} + {tf}.stop_gradient({text(flat)} - ({inner})))"
+        inner, rounds = flat.args[0], spot.source.text_with
+        return Smooth(
+            flat, lambda given: f"({given} + {tf}.stop_gradient({rounds(flat, {inner: given})} - {given}))", inner, True
+        )
     sides = _sides(flat, name)
     steep = f"{tf}.sigmoid({_STEEP} * (({text(sides[0])}) - ({text(sides[1])})))" if sides is not None else ""
     if sides is not None and isinstance(around, ast.Call) and _chooses(around, flat, spot):
-        one, other = (text(each) for each in around.args[1:])
-        return around, f"({other} + ({one} - ({other})) * {steep})"
+        one, other = around.args[1:]
+        return Smooth(around, lambda given: f"({given} + ({text(one)} - {given}) * {steep})", other)
     if not _to_floats(around):
         if not isinstance(around, ast.Assign) or not _cast_later(around, spot.source):
             return None
         around = flat
     assert isinstance(around, ast.expr)
     if sides is not None:
-        return around, steep
+        return Smooth(around, lambda _: steep)
     axis = argument(flat, 1, "axis") if isinstance(flat, ast.Call) and name == "argmax" else None
     if axis is not None and isinstance(flat, ast.Call) and flat.args:
-        inner, at = text(flat.args[0]), text(axis)
-        places = f"{tf}.range({tf}.cast({tf}.shape({inner})[{at}], {inner}.dtype))"
-        return around, f"{tf}.tensordot({tf}.nn.softmax({_STEEP} * {inner}, {at}), {places}, [[{at}], [0]])"
+        at = text(axis)
+        return Smooth(
+            around, lambda given: f"{tf}.tensordot({tf}.nn.softmax({_STEEP} * {given}, {at}), "
+            f"{tf}.range({tf}.cast({tf}.shape({given})[{at}], {given}.dtype)), [[{at}], [0]])", flat.args[0],
+        )  # fmt: skip
     return None
 
 
