@@ -80,7 +80,8 @@ def explain(situation: Situation) -> Explanation | None:
         )
     else:
         files = [one.file for one in situation.spots]
-        own = any(_defines(read(file), name) for file in files) or any(name == one for _, _, one in _MADE.findall(text))
+        made_in = [one for file, _, one in _MADE.findall(text) if not is_installed(file)]
+        own = name in made_in or any(_defines(read(file), name) for file in files)
         holder = "" if own else _holder(text, files)
         name = holder or name
         cause = (

@@ -10,7 +10,7 @@ from collections import Counter
 
 from pyfunc_debug.doctor.failures.reading.given_to_calls import binders, given_anew
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import Source, names
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names
 from pyfunc_debug.program.syntax import copied
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -52,6 +52,8 @@ class _Written(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        if dotted(node.func).rpartition(".")[2] == "compile":
+            return node  # causes ask for a loss or metric by its name
         return given_anew(node, self._as_lambda)
 
     def _as_lambda(self, node: ast.expr) -> ast.expr:
