@@ -780,13 +780,18 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
 def _told(found: Situation, whole: Joined | None, trouble: list[Exception]) -> _Told | None:
     """What is known of a failure: of all files, of the line's own, or of calls in other forms."""
     told = _of_joined(whole, (), trouble) if whole is not None and whole.several else None
-    if told is None or told.explanation.edit is None:
+    if told is None or told.explanation.edit is None or _is_slower(told):
         alone = _asked(found, trouble)
-        if told is None or (alone is not None and alone.replaces(told)):
+        if told is None or (alone is not None and alone.replaces(told) and not _is_slower(alone)):
             told = alone
     if whole is not None and (told is None or told.explanation.edit is None):
         told = _read_otherwise(whole, told, trouble)
     return told
+
+
+def _is_slower(told: _Told) -> bool:
+    """Whether a paste makes all of a model run as Python, which no reading but that of all files may know better."""
+    return told.explanation.edit is not None and any("run_eagerly=True" in one for one in told.explanation.edit.lines)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 RULE = "structure"
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d*\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)")
 _OF_TEXT = re.compile(r"\bstr(?:ing)?\b|DT_STRING")
+_REFUSED = re.compile(r"(?:could not convert string to float|invalid literal for int\(\) with base \d+): '(.*)'")
+"""What Python says of the one text that it could not read as a number."""
 _KINDS = ("TypeError", "ValueError", "InvalidArgumentError", "UFuncTypeError", "UFuncNoLoopError", "_UFuncNoLoopError")
 
 
@@ -24,12 +26,15 @@ def explain(situation: Situation) -> Explanation | None:
     found: dict[str, tuple[ast.expr, str]] = {}
     for node in ast.walk(statement):
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load):
-            value = _value(node, spot)
+            value = lookup(node, spot)
             if type(value) is str and _NUMBER.fullmatch(value):
                 found.setdefault(spot.source.text(node), (node, value))
     if len(found) != 1:
         return None
     ((text, (node, value)),) = found.items()
+    refused = _REFUSED.search(situation.message)
+    if refused is not None and refused[1] != value:
+        return None
     if repr(value) not in situation.message and not _OF_TEXT.search(situation.message):
         return None
     kind = "int" if value.lstrip("+-").isdigit() else "float"
@@ -43,14 +48,6 @@ def explain(situation: Situation) -> Explanation | None:
         return Explanation(RULE, file, call.lineno, cause, edit, "" if edit else f"Give add_argument type={kind}.")
     edit = edit_of(spot.file, spot.source.replaced({node: f"{kind}({text})"}))
     return Explanation(RULE, spot.file, node.lineno, cause, edit, "" if edit else f"Make it a number: {kind}({text}).")
-
-
-def _value(node: ast.expr, spot: Spot) -> object:
-    """What a name, an attribute or an entry of a dict stands for."""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        owner = lookup(node.value, spot)
-        return owner.get(node.slice.value) if type(owner) is dict else None
-    return lookup(node, spot)
 
 
 def _option(situation: Situation, node: ast.expr) -> tuple[str, Source, ast.Call] | None:

@@ -13,6 +13,8 @@ from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names
 from pyfunc_debug.program.syntax import copied
 
+_BY_NAME = ("compile", "Lambda")
+"""What Keras traces for these, a loss, a metric or a layer: causes ask for it by its name, and whether it is trained."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -52,8 +54,8 @@ class _Written(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if dotted(node.func).rpartition(".")[2] == "compile":
-            return node  # causes ask for a loss or metric by its name
+        if dotted(node.func).rpartition(".")[2] in _BY_NAME:
+            return node
         return given_anew(node, self._as_lambda)
 
     def _as_lambda(self, node: ast.expr) -> ast.expr:
