@@ -6,7 +6,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
 

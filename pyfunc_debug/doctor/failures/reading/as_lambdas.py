@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names
 from pyfunc_debug.program.syntax import copied
 
 _BY_NAME = ("compile", "Lambda")
-"""What Keras traces for these, a loss, a metric or a layer: causes ask for it by its name, and whether it is trained."""
+"""What these are given Keras traces: causes ask for it by its name, and whether a layer before it is trained."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
