@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import cuts_a_loss
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import as_python
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained, runs, when
+from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, SHAPE_CHECK, explained, runs, when
 from pyfunc_debug.doctor.failures.pastes.value_fixes import value_fix
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
@@ -24,6 +24,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
     root_is,
     shape_of,
     symbolic_parts,
+    takes_tensors,
 )
 from pyfunc_debug.program.frames import is_generated
 
@@ -38,7 +39,7 @@ _NAMED = re.compile(r"SymbolicTensor|KerasTensor|symbolic `?(?:tf\.)?Tensor")
 
 def unnamed(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanation | None:
     """Without a symbolic tensor in the user's line: reported only where the text itself names one."""
-    if not _NAMED.search(situation.message):
+    if not _NAMED.search(situation.message) or SHAPE_CHECK.search(situation.message):
         return None
     code = short(spot.source.text(statement).split("\n")[0], 44)
     listed = _stacked(spot, statement)
@@ -100,6 +101,8 @@ def elsewhere(situation: Situation) -> Explanation | None:
         return None
     if (opened := _opened(situation, spot, statement)) is not None:
         return opened
+    if SHAPE_CHECK.search(situation.message):
+        return None
     if _CALLED_WRONG.search(situation.message) or _raised_by(situation, ("tensorflow", "keras")):
         return None
     if situation.kind in _PYTHONS and _in_line(situation, spot) and not _NAMED.search(situation.message):
@@ -154,7 +157,7 @@ def _harmless(call: ast.Call, spot: Spot) -> bool:
     """Whether a call takes symbolic tensors as any value."""
     if dotted(call.func) in ("isinstance", "print", "type", "hasattr", "getattr", "id", "repr", "str", "zip", "dict"):
         return True
-    return any(root_is(call.func, spot, name) for name in ("tensorflow", "keras"))
+    return takes_tensors(call, spot) or any(root_is(call.func, spot, name) for name in ("tensorflow", "keras"))
 
 
 def _in_line(situation: Situation, spot: Spot) -> bool:

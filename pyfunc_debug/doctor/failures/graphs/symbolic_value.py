@@ -26,7 +26,7 @@ from pyfunc_debug.doctor.failures.ops.slopes import COST
 from pyfunc_debug.doctor.failures.pastes import control_flow, texts_of_ops, wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import best
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, explained, few, runs, when
+from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, SHAPE_CHECK, explained, few, runs, when
 from pyfunc_debug.doctor.failures.pastes.value_fixes import converted, stored, value_fix
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
@@ -86,7 +86,7 @@ def explain(situation: Situation) -> Explanation | None:
     ):
         return None
     statement = spot.statement
-    if statement is None or isinstance(statement, ast.Raise):  # the program's own words
+    if SHAPE_CHECK.search(message) or statement is None or isinstance(statement, ast.Raise):  # or the program's words
         return None
     value = wrapping.value_here(spot, statement)
     parts = symbolic_parts(value, spot) if value is not None else {}

@@ -14,6 +14,8 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, described, is_ke
 
 RULE = "symbolic-value"
 
+SHAPE_CHECK = re.compile(r"is incompatible with the layer\b|^Invalid input shape for input ")
+"""What Keras' own checks of shapes say: a layer ran there as it should, and nothing wanted a value."""
 _TENSOR_OF_GENERATOR = re.compile(r"from_generator\(\s*(?:generator=)?[\w.]+\.(?:py|numpy)_function\(")
 """A node in the place of a generator: `from_generator` takes no tensor."""
 

@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.models.lambda_python import in_python
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import as_python
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, applied
-from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, when
+from pyfunc_debug.doctor.failures.pastes.traced_text import RULE, SHAPE_CHECK, when
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import (
     Function,
@@ -106,7 +106,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.body or isinstance(statement, (ast.Raise, ast.Assert)):
         return None
-    if not wrapping.entry(situation)[1] or not _wanted_values(situation):
+    if SHAPE_CHECK.search(situation.message) or not wrapping.entry(situation)[1] or not _wanted_values(situation):
         return None
     value = wrapping.value_here(spot, statement)
     held = _held(value, spot) if value is not None else {}

@@ -26,7 +26,8 @@ Query = Callable[..., list[Any]]
 
 _IN_USER_CODE = re.compile(r"^in user code:\s*\n")
 _KERAS_WRAP = re.compile(
-    r"^Exception encountered when calling .*?\n\n(?:\x1b\[1m)?(.*?)(?:\x1b\[0m)?\n\nArguments received", re.DOTALL
+    r"^Exception encountered when calling .*?\n\n(?:\x1b\[1m)?(.*?)(?:\x1b\[0m)?(?:\n\nArguments received|\Z)",
+    re.DOTALL,
 )
 _KERAS_COULD = re.compile(r"^Could not automatically infer the output shape.*?Error encountered:\n\n(.*)$", re.DOTALL)
 _LAMBDA = "could not automatically infer the shape of the Lambda's output"
@@ -243,15 +244,12 @@ def _message(error: BaseException) -> str:
     if _IN_USER_CODE.match(text):
         paragraphs = re.split(r"\n    (?=\w*(?:Error|Exception|Warning)\w*: )", text)
         return paragraphs[-1].strip().partition(": ")[2] if len(paragraphs) > 1 else text
-    for _ in range(3):
-        match = _KERAS_WRAP.match(text)
+    for _ in range(_DEEPEST):  # a layer in a layer, each with Keras' words around what failed
+        match = _KERAS_WRAP.match(text) or _KERAS_COULD.match(text)
         if match is None:
             break
         text = match[1]
-        could = _KERAS_COULD.match(text)
-        text = could[1] if could is not None else text
-    could = _KERAS_COULD.match(text)
-    return (could[1] if could is not None else text).strip()
+    return text.strip()
 
 
 def _spots(chain: list[BaseException], locate: Locate) -> list[Spot]:
