@@ -24,12 +24,16 @@ _MOST = 6
 _NO_ASSIGN = re.compile(r"Tensor' object has no attribute '(assign(?:_add|_sub)?)'")
 _LOCKED = "cannot add new elements of state"
 """What Keras says of a layer that makes variables behind its `build`."""
+_NO_STATE = "'NoneType' object has no attribute 'assign'"
+"""What a BatchNormalization says of its own moving mean where the trace that made it was not the first."""
 _NOT_LIFTED = ("Unable to lift tensor", "could not be lifted out of a `tf.function`")
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a tf.function made a variable in a later trace."""
     spot = situation.last
+    if _NO_STATE in situation.message and "calling BatchNormalization.call()" in situation.text:
+        return layers_in_call.explain(situation)
     if spot is None or not any(one in situation.message for one in (_SAID, _LOCKED, *_NOT_LIFTED)):
         return None
     statement, function = spot.statement, spot.function

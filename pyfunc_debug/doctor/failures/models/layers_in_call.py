@@ -11,6 +11,7 @@ import textwrap
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pyfunc_debug.doctor.failures.models.repeated_calls import lines_said, loop_around, passed, repeated
 from pyfunc_debug.doctor.failures.models.weights_of_build import SHAPE, Shaped, as_weight
 from pyfunc_debug.doctor.failures.paired.layers import is_layer
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
@@ -58,11 +59,14 @@ def explain(situation: Situation) -> Explanation | None:
         here += [one for one in made if one.target.startswith("self.") and one.target in spot.source.text(statement)]
         if function.name in ("__init__", "build"):
             continue
+        uses = repeated(spot.source, function)
         if here:
             first = next((one for one in here if not _WITHOUT.search(dotted(one.call.func))), here[0])
+            if uses and first.kind == "layer":
+                return _for_each_call(spot, function, first, made, uses)
             return _explanation(spot, function, first, made)
         edit = _listed(spot, function)
-        if edit is not None:
+        if edit is not None and not uses:
             one = next(one for one in calls(function) if _is_class(one.func, spot))
             return Explanation(RULE, spot.file, one.lineno, _cause(spot, function, one), edit)
     return None
@@ -81,7 +85,8 @@ def of_function(spot: Spot, function: ast.FunctionDef) -> Explanation | None:
     if (
         not every
         or isinstance(source.parent(function), ast.ClassDef)
-        or (not function.decorator_list and len(called) > 1)
+        or (not function.decorator_list and (len(called) > 1 or any(_in_a_loop(source, one) for one in called)))
+        or _is_called_twice_in_a_graph(source, called)
     ):
         return None
     taken = {one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name)}
@@ -104,6 +109,21 @@ def of_function(spot: Spot, function: ast.FunctionDef) -> Explanation | None:
     cause = _cause(spot, function, every[0].call, "layer", f"above {function.name}")
     edits = [above, *_uses(spot, function, pieces, dropped)]
     return Explanation(RULE, spot.file, every[0].call.lineno, cause, together(edits, source.lines))
+
+
+def _in_a_loop(source: Source, call: ast.Call) -> bool:
+    around = next((one for one in source.around(call) if isinstance(one, (ast.FunctionDef, ast.Module))), None)
+    return loop_around(source, call, around) is not None
+
+
+def _is_called_twice_in_a_graph(source: Source, called: list[ast.Call]) -> bool:
+    """Whether another function that is decorated, and so may be a tf.function, calls one more than once."""
+    for one in ast.walk(source.tree):
+        if isinstance(one, ast.FunctionDef) and one.decorator_list:
+            inside = [each for each in called if each in set(ast.walk(one))]
+            if len(inside) > 1 or any(_in_a_loop(source, each) for each in inside):
+                return True
+    return False
 
 
 def without_variables(situation: Situation) -> Explanation | None:
@@ -221,6 +241,69 @@ def _cause(
         f"traced: only the first trace may make them, and each would have others. Made {where} it is one "
         f"{'layer' if kind == 'layer' else 'weight'}, which is trained."
     )
+
+
+def _for_each_call(
+    spot: Spot, function: ast.FunctionDef, made: _Made, every: list[_Made], uses: list[ast.Attribute]
+) -> Explanation:
+    """Layers of a method that runs more than once in a call: one in `__init__` would be shared."""
+    source, name = spot.source, function.name
+    edit = _moved_for_each(spot, function, every, uses)
+    where = lines_said([one.lineno for one in uses])
+    looped = len(uses) == 1 and loop_around(source, uses[0], None) is not None
+    cause = (
+        f"`{short(source.text(made.call), 40)}` makes a layer, and with it variables, each time that {name} runs: only "
+        f"the first trace may make them. {name} may run more than once in a call ({where}{', in a loop' * looped})"
+        + (
+            ": each takes its own, of a list made in __init__."
+            if edit is not None
+            else ", and one layer made in __init__ would be shared by all of them."
+        )
+    )
+    advice = "" if edit is not None else (
+        f"Make a list of as many layers in __init__ as {name} runs, and give {name} the one to call; or one layer "
+        "there, if they are to share its weights."
+    )  # fmt: skip
+    return Explanation(RULE, spot.file, made.call.lineno, cause, edit, advice)
+
+
+def _moved_for_each(
+    spot: Spot, function: ast.FunctionDef, every: list[_Made], uses: list[ast.Attribute]
+) -> Edit | None:
+    """Lists of layers, made at the end of __init__, and an index that the method is given in each of its calls."""
+    source, holder = spot.source, spot.source.parent(function)
+    given = passed(source, function, uses)
+    if given is None or not isinstance(holder, ast.ClassDef) or _calls_itself(holder, function.name):
+        return None
+    taken = {one.attr for one in ast.walk(holder) if isinstance(one, ast.Attribute)} | set(dir(spot.variables["self"]))
+    pieces, lines, dropped = dict(given.pieces), list[str](), list[ast.stmt]()
+    for one in every:
+        inside = any(
+            isinstance(part, (*_LOOPS, ast.If)) and part in ast.walk(function) for part in source.around(one.call)
+        )
+        if one.kind != "layer" or inside or _needs(one.call, function) or "." in one.target:
+            return None
+        if one.statement is not None and not _once(source, function, one):
+            return None
+        name = _attribute(f"{one.target or _snake(dotted(one.call.func).rpartition('.')[2])}s", taken)
+        taken.add(name)
+        lines.append(f"self.{name} = [{source.text(one.call)} for _ in {given.over}]")
+        own = f"self.{name}[{given.name}]"
+        if one.statement is None:
+            pieces[one.call] = own
+            continue
+        dropped.append(one.statement)
+        pieces |= {
+            part: own for part in ast.walk(function)
+            if isinstance(part, ast.Name) and part.id == one.target and isinstance(part.ctx, ast.Load)
+        }  # fmt: skip
+    added = _method(spot, holder, function, "__init__", lines)
+    if added is None:
+        return None
+    # what goes above a line comes last: the method may begin below __init__
+    edits = [replace(given.header, file=spot.file), *_uses(spot, function, pieces, dropped), added]
+    first, last = min(one.first for one in edits), max(one.last for one in edits)
+    return together(edits, source.lines) if last - first <= _MOST else None
 
 
 def _changes(function: ast.FunctionDef, name: str) -> bool:
@@ -434,8 +517,12 @@ def _uses(spot: Spot, function: ast.FunctionDef, pieces: dict[ast.expr, str], dr
 
 def _attribute(kind: str, taken: set[str]) -> str:
     """`batch_normalization` for BatchNormalization; with a number where that is taken."""
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z])", "_", kind).lower()
+    name = _snake(kind)
     return next(one for one in (name, *(f"{name}_{number}" for number in range(2, 99))) if one not in taken)
+
+
+def _snake(kind: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z])", "_", kind).lower()
 
 
 __all__ = ["explain", "in_lambda"]
