@@ -226,20 +226,31 @@ def _explanation(spot: Spot, function: ast.FunctionDef, made: _Made, every: list
         return None
     late = [one for one in every if one.kind != "layer" or _needs(one.call, function)]
     where = "build" if any(_loop(spot.source, function, one) is None for one in late) else "__init__"
-    cause = _cause(spot, function, made.call, made.kind, f"in {where}")
+    looped = made.kind == "layer" and loop_around(spot.source, made.call, function) is not None
+    cause = _cause(spot, function, made.call, made.kind, f"in {where}", looped)
     edit = _moved(spot, function, every)
-    advice = "" if edit is not None else f"Make it in {where}, as an attribute of self, and use that here."
+    advice = f"Make it in {where}, as an attribute of self, and use that here."
+    if looped:
+        advice = f"Make a list of them in {where}, one for each turn, and call its items here."
+    advice = "" if edit is not None else advice
     return Explanation(RULE, spot.file, made.call.lineno, cause, edit, advice)
 
 
 def _cause(
-    spot: Spot, function: ast.FunctionDef, call: ast.Call, kind: str = "layer", where: str = "in __init__"
+    spot: Spot,
+    function: ast.FunctionDef,
+    call: ast.Call,
+    kind: str = "layer",
+    where: str = "in __init__",
+    looped: bool = False,
 ) -> str:
     what = {"layer": "a layer, and with it variables,"}.get(kind, "a variable")
+    one = f"it is one {'layer' if kind == 'layer' else 'weight'}, which is trained"
+    if looped:
+        one = "they are a list, a layer for each turn of the loop, and are trained"
     return (
         f"`{short(spot.source.text(call), 40)}` makes {what} each time that {function.name} is "
-        f"traced: only the first trace may make them, and each would have others. Made {where} it is one "
-        f"{'layer' if kind == 'layer' else 'weight'}, which is trained."
+        f"traced: only the first trace may make them, and each would have others. Made {where} {one}."
     )
 
 
