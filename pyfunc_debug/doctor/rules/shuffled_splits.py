@@ -1,7 +1,7 @@
 """Splits of a shuffled dataset, take(n) here and skip(n) there, whose parts change with each pass over them.
 
-Or by the number of each element: enumerate() and a filter here, and another filter there. list_files shuffles unless it
-is told not to: a take() of its files, too, is of others in each pass.
+Or by the number of each element: enumerate() and a filter here, and another filter there. list_files shuffles by
+itself: a take() of its files, too, is of others in each pass.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _files(facts: Facts) -> Iterator[Finding]:
         passes = "a repeat makes several passes" if repeats else f"{loop['iterators']} passes were made"
         yield Finding(
             NAMES[0], "warning", None, (),
-            f"list_files shuffles its {buffer} files anew for each pass, unless it is told not to: take({count}) gives "
+            f"list_files, without shuffle=False, gives each pass its {buffer} files in another order: take({count}) gives "
             f"other files each time, and {passes}",
             fix[0] or _LISTED, *fix[1], evidence=(f"they are read at {facts.source_line(*loop['site'][:2])}",),
             confidence="likely",
