@@ -84,8 +84,8 @@ def _files(facts: Facts) -> Iterator[Finding]:
         passes = "a repeat makes several passes" if repeats else f"{loop['iterators']} passes were made"
         yield Finding(
             NAMES[0], "warning", None, (),
-            f"list_files, without shuffle=False, gives each pass its {buffer} files in another order: take({count}) gives "
-            f"other files each time, and {passes}",
+            f"list_files, without shuffle=False, gives each pass its {buffer} files in another order: take({count}) "
+            f"gives other files each time, and {passes}",
             fix[0] or _LISTED, *fix[1], evidence=(f"they are read at {facts.source_line(*loop['site'][:2])}",),
             confidence="likely",
         )  # fmt: skip
