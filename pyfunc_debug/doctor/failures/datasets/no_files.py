@@ -7,6 +7,7 @@ import glob
 import os
 import re
 from collections import Counter
+from typing import Any
 
 from pyfunc_debug.doctor.failures.bodies.file_names import text_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
@@ -44,11 +45,22 @@ def of_nothing(situation: Situation) -> Explanation | None:
         for call in spot.source.calls_of(frozenset({"from_tensor_slices"})):
             for one in names(call):
                 value = spot.value(one)
-                if type(value) is list and not value and (found := _looked_for(spot, one)) is not None:
+                if type(value) is list and not value and (found := _held_by(situation, spot, one, value)) is not None:
                     return found
             if (found := _looked_for_inside(spot, call)) is not None:
                 return found
     return None
+
+
+def _held_by(situation: Situation, spot: Spot, name: str, value: list[Any]) -> Explanation | None:
+    """What made an empty list: of an argument in the frames of the callers, by their names for it."""
+    found = _looked_for(spot, name)
+    outer = situation.spots[: situation.spots.index(spot)]
+    for one in reversed(outer) if found is None else ():
+        for known in {**one.module, **one.variables}.items():
+            if known[1] is value and (found := _looked_for(one, known[0])) is not None:
+                return found
+    return found
 
 
 def _looked_for(spot: Spot, name: str) -> Explanation | None:

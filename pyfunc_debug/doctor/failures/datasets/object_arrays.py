@@ -6,9 +6,12 @@ import ast
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.failures.datasets import generator_calls
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_ndarray, keras_name, lookup
 from pyfunc_debug.doctor.failures.reading.tables import is_array, valued
 
@@ -30,7 +33,7 @@ def explain(situation: Situation) -> Explanation | None:
                 if dtype is not None:
                     pieces[part] = f'{spot.source.text(part)}.astype("{dtype}")'
     if not pieces:
-        return _sequences(spot, statement) or _arrays(spot, statement)
+        return _sequences(spot, statement) or _arrays(spot, statement) or _yielded(spot, statement)
     names = list(dict.fromkeys(spot.source.text(one) for one in pieces))
     found = spot.source.replaced(pieces)
     several = len(names) > 1
@@ -64,6 +67,58 @@ def _sequences(spot: Spot, statement: ast.stmt) -> Explanation | None:
             edit = edit_of(spot.file, found)
             return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Pad the rows.")
     return None
+
+
+def _yielded(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """Rows of several lengths that a generator makes an array of objects of: `np.array(rows[i:j], dtype=object)`."""
+    for call in fits(statement):
+        function = generator_calls.function_of(spot.source, argument(call, 0, "x"))
+        found = [
+            (one, one.args[0]) for one in (calls(function) if function is not None else ())
+            if dotted(one.func).rpartition(".")[2] in ("array", "asarray") and one.args
+            and "object" in {_word(word.value) for word in one.keywords if word.arg == "dtype"}
+        ]  # fmt: skip
+        if len(found) != 1:
+            continue
+        made, rows = found[0]
+        root = next((one for one in ast.walk(rows) if isinstance(one, ast.Name)), rows)
+        shapes, whole = _row_shapes(lookup(root, spot))
+        if len({shape[0] for shape in shapes}) < 2 or len({shape[1:] for shape in shapes}) != 1:
+            continue
+        lengths, text = sorted(shape[0] for shape in shapes), spot.source.text
+        kind = "" if whole else ', dtype="float32"'
+        new = f'{keras_name(spot)}.utils.pad_sequences({text(rows)}, padding="post"{kind})'
+        cause = (
+            f"the generator makes an array of Python objects (dtype object) of rows that are {lengths[0]} to "
+            f"{lengths[-1]} long: a tensor has rows of one length. Padded with zeros at their ends they have."
+        )
+        edit = edit_of(spot.file, spot.source.replaced({made: new}))
+        return Explanation(RULE, spot.file, made.lineno, cause, edit, "" if edit else "Pad the rows.", "likely")
+    return None
+
+
+def _word(node: ast.expr) -> str:
+    return str(node.value) if isinstance(node, ast.Constant) else dotted(node).rpartition(".")[2].rstrip("_")
+
+
+def _row_shapes(rows: Any) -> tuple[list[tuple[int, ...]], bool]:
+    """The shapes of a list's arrays or lists of numbers, and whether all are whole numbers; none of any other."""
+    import numpy
+
+    array = is_ndarray(rows) and rows.dtype == object and rows.ndim == 1
+    every = list(rows[:_LOOKED_AT]) if array or type(rows) in (list, tuple) else []
+    found = []
+    for one in every:
+        if type(one) not in (list, numpy.ndarray):
+            return [], False
+        try:
+            made = numpy.asarray(one)
+        except ValueError:
+            return [], False
+        if not made.ndim or made.dtype.kind not in "biuf":
+            return [], False
+        found.append(made)
+    return [one.shape for one in found], all(one.dtype.kind != "f" for one in found)
 
 
 def _arrays(spot: Spot, statement: ast.stmt) -> Explanation | None:

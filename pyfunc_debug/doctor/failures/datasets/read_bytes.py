@@ -6,6 +6,7 @@ import ast
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, each
 from pyfunc_debug.doctor.failures.reading.shapes import refused_reshape
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
@@ -34,7 +35,21 @@ def explain(situation: Situation) -> Explanation | None:
         read = [one for one in calls(around) if dotted(one.func).rpartition(".")[2] in _READERS]
         if len(read) == 1 and spot is not None and wanted:
             return _explanation(read[0], source, spot, file, (have, wanted))
-    return None
+    return each(situation, _of_line, have, wanted) if wanted else None
+
+
+def _of_line(place: Refused, have: int, wanted: int) -> Explanation | None:
+    """Of several readers the one that the line reshapes, in it or by its name."""
+    own, source = place.spot.function, place.spot.source
+    shaped = place.calls_of("reshape")
+    tensor = argument(shaped[0], 0, "tensor") if len(shaped) == 1 else None
+    made: list[ast.AST] = [
+        one.value for one in (ast.walk(own) if own is not None else ())
+        if isinstance(one, ast.Assign) and isinstance(tensor, ast.Name) and tensor.id in map(dotted, one.targets)
+    ]  # fmt: skip
+    around = made[0] if len(made) == 1 else tensor
+    read = [one for one in calls(around) if dotted(one.func).rpartition(".")[2] in _READERS] if around else []
+    return _explanation(read[0], source, place.spot, place.spot.file, (have, wanted)) if len(read) == 1 else None
 
 
 def _texts(situation: Situation) -> Explanation | None:
@@ -51,6 +66,14 @@ def _texts(situation: Situation) -> Explanation | None:
     return Explanation(RULE, spot.file, read[0].lineno, cause, None, advice)
 
 
+def _named(source: Source, size: int, but: str) -> str | None:
+    """The one dtype of as many bytes that the file names elsewhere, as it does where it writes them."""
+    words = {one.attr for one in ast.walk(source.tree) if isinstance(one, ast.Attribute)}
+    words |= {one.value for one in ast.walk(source.tree) if isinstance(one, ast.Constant) and type(one.value) is str}
+    found = [one for one, bytes_ in _SIZES.items() if bytes_ == size and one in words and one != but]
+    return found[0] if len(found) == 1 else None
+
+
 def _explanation(call: ast.Call, source: Source, spot: Spot, file: str, sizes: tuple[int, int]) -> Explanation | None:
     have, wanted = sizes
     dtype = argument(call, 1, "out_type" if dotted(call.func).endswith("decode_raw") else "dtype")
@@ -60,7 +83,8 @@ def _explanation(call: ast.Call, source: Source, spot: Spot, file: str, sizes: t
     floats = "float" in name
     kind = (_FLOATS if floats and size > 1 else _WHOLE).get(size)
     if name in ("uint8", "int8"):
-        kind = _FLOATS.get(size)
+        kind = {**_FLOATS, 2: "int16"}.get(size)
+    kind = _named(source, size, name) or kind
     if rest or kind is None or kind == name:
         return None
     cause = (

@@ -84,7 +84,9 @@ def _returned(spot: Spot, call: ast.Call, function: Function, kind: str, spec: A
     if made and body_shape(made[0], spot) == ():
         return None  # one number: a map was meant
     windows = _has_datasets(spec)
-    if len(results) != 1 or not (windows or made):
+    if len(results) == 1 and not (windows or made):
+        return _of_one(spot, call, function, results[0], kind)
+    if len(results) != 1:
         return None
     source, tf = spot.source, alias(spot, "tensorflow")
     text = source.text(results[0])
@@ -102,6 +104,21 @@ def _returned(spot: Spot, call: ast.Call, function: Function, kind: str, spec: A
         cause += "Its rows are the elements of one."
     edit = edit_of(spot.file, source.replaced({results[0]: new}))
     return Explanation(RULE, spot.file, results[0].lineno, cause, edit, "" if edit else f"Return {short(new, 60)}.")
+
+
+def _of_one(spot: Spot, call: ast.Call, function: Function, result: ast.expr, kind: str) -> Explanation | None:
+    """A function that gives what it was given, or an op of it: one element, where a dataset is asked for."""
+    if not kind.endswith("Tensor") or not isinstance(result, (ast.Name, ast.Call)):
+        return None
+    name, what = getattr(function, "name", "the lambda"), kind.rpartition(".")[2].replace("SymbolicTensor", "tensor")
+    assert isinstance(call.func, ast.Attribute)
+    cause = (
+        f"{call.func.attr} wants a Dataset from {name}, of the elements that come out, and it returned a {what}. "
+        "from_tensors makes a dataset of that one element."
+    )
+    new = f"{alias(spot, 'tensorflow')}.data.Dataset.from_tensors({spot.source.text(result)})"
+    edit = edit_of(spot.file, spot.source.replaced({result: new}))
+    return Explanation(RULE, spot.file, result.lineno, cause, edit, "" if edit else f"Return {short(new, 60)}.")
 
 
 def _of_parts(spot: Spot, call: ast.Call, given: ast.expr, function: Function, spec: Any) -> Explanation | None:

@@ -49,8 +49,24 @@ def explain(situation: Situation) -> Explanation | None:
         return Explanation(RULE, spot.file, spot.line, cause, edit, f"Cast {name} to {wanted}." if edit is None else "")
     cause = f"{name} of {function} has the shape {shape}, and its input_signature declares {declared}: "
     cause += "the function has one graph, for what it declares."
-    edit, advice = _wider(spot, specs[place], _shape(shape), _shape(declared))
+    sizes, wanted_sizes = _shape(shape), _shape(declared)
+    axis = _axis_of_one(sizes, wanted_sizes)
+    edit = edit_of(spot.file, spot.source.replaced({given: spot.source.atom(given) + axis})) if given and axis else None
+    if edit is not None:
+        return Explanation(RULE, spot.file, spot.line, f"{cause} They differ by an axis of size 1.", edit)
+    edit, advice = _wider(spot, specs[place], sizes, wanted_sizes)
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _axis_of_one(given: _Shape, declared: _Shape) -> str:
+    """The index that adds a last axis of size 1, or takes it away; "" where the shapes differ otherwise."""
+    if given is None or declared is None:
+        return ""
+    for one, other, index in ((given, declared, "[..., None]"), (declared, given, "[..., 0]")):
+        same = len(one) + 1 == len(other) and other[-1] == 1 and len(one) > 0
+        if same and all(None in pair or pair[0] == pair[1] for pair in zip(one, other)):
+            return index
+    return ""
 
 
 def _specs(source: Source, call: ast.Call, count: int) -> Iterator[list[ast.expr]]:
@@ -74,7 +90,8 @@ def _wider(spot: Spot, spec: ast.expr, given: _Shape, declared: _Shape) -> tuple
     if given is None or declared is None or len(given) != len(declared):
         axes = "axis" if declared is not None and len(declared) == 1 else "axes"
         many = "any number of" if declared is None else str(len(declared))
-        return None, f"Give it a tensor of {many} {axes}, or declare the shape None, which takes any number of them."
+        also = "" if given is None else f", or declare {len(given)} where that is what it computes with"
+        return None, f"Give it a tensor of {many} {axes}{also}."
     shape = next((one.value for one in getattr(spec, "keywords", ()) if one.arg == "shape"), None)
     arguments = spec.args if isinstance(spec, ast.Call) else []
     shape = shape if shape is not None else arguments[0] if arguments else None
