@@ -76,8 +76,8 @@ FIRST = [
 ]  # fmt: skip
 """The longest of all, which begin before the others: one of them at the end would keep the others waiting."""
 
-IN_PARTS = FIRST[0]
-"""It takes half of the CPU of all: in one process it would outlast the others, where it begins late above all."""
+IN_PARTS = tuple(FIRST[:2])
+"""They take most of the CPU of all: in one process each would outlast the others, where it begins late above all."""
 
 PACKAGES = ("pyfunc_debug", "jupyter_ext")
 MOST_PROCESSES = 6
@@ -170,7 +170,7 @@ def _quick(config: pytest.Config) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Files go to processes whole, but for the longest of all: its programs go by the files that they stand in."""
+    """Files go to processes whole, but for the longest: programs go by the file, or the rule, that they stand for."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
