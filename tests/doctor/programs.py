@@ -3681,6 +3681,13 @@ def all_files_of_a_folder():
 
 
 @near("shuffled-split")
+def more_files_with_each_pass():
+    files = tf.data.Dataset.list_files(of_lines(*range(8)))
+    for count in (1, 2, 3):
+        list(files.take(count).interleave(tf.data.TextLineDataset))
+
+
+@near("shuffled-split")
 def a_few_files_that_are_read_once():
     files = tf.data.Dataset.list_files(of_lines(*range(8))).take(2)
     list(files.interleave(tf.data.TextLineDataset))

@@ -23,6 +23,8 @@ from pyfunc_debug.interception.patches import disguise
 from pyfunc_debug.program.frames import RepeatedCaller
 
 _MOST_LOOPS = 100
+_SIZES = frozenset(("buffer", "takes"))
+"""Of a stage: iterators that differ in these alone, as `take(n)` of a growing n makes them, are of one loop."""
 _MOST_TOKENS = 500
 _MOST_NOTED = 1000
 
@@ -274,8 +276,13 @@ class Inputs:
         with self._lock:
             if len(self._loops) >= _MOST_LOOPS:
                 site = None
-            loop = self._loops.setdefault((site, pool, repr(found)), _Loop(site, pool, found))
+            alike = repr([{name: one for name, one in stage.items() if name not in _SIZES} for stage in found])
+            loop = self._loops.setdefault((site, pool, alike), _Loop(site, pool, found))
             loop.iterators += 1
+            for kept, stage in zip(loop.stages, found):
+                for name in _SIZES & kept.keys():
+                    if kept[name] != stage.get(name):
+                        del kept[name]
             for known, more in zip(loop.tokens, tokens):
                 if len(known) < _MOST_TOKENS:
                     known |= more
