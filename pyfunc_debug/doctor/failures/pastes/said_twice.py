@@ -43,11 +43,10 @@ def said_twice(
         again = new(f"({text})") if not isinstance(twice, (ast.Name, ast.Call, ast.Attribute)) else new(text)
         return edit_of(file, source.replaced({place: again})) if _gives_the_same(twice) else None
     name = source.unused_name(name)
-    edit = edit_of(file, source.replaced({place: new(name)}))
-    if edit is None or edit.first < source.span(statement)[0]:
-        return edit
+    edit, first = edit_of(file, source.replaced({place: new(name)})), source.span(statement)[0]
+    if edit is None or edit.first < first:
+        return None
     blanks = indent_of(source.lines[statement.lineno - 1])
-    first = source.span(statement)[0]
     kept = source.lines[first - 1 : edit.first - 1]
     return Edit(file, first, edit.last, (f"{blanks}{name} = {text}", *kept, *edit.lines))
 
