@@ -134,8 +134,8 @@ def _taken_apart(facts: Facts, function: Function, draws: Sequence[code.Write]) 
         target.id for one in pastes.walk(found, ast.Assign) if one.lineno in lines
         for target in one.targets if isinstance(target, ast.Name)
     }  # fmt: skip
-    iterated = [one.iter for one in (ast.walk(found) if found is not None else ())
-                if isinstance(one, (ast.For, ast.comprehension))]  # fmt: skip
+    iterated = [one.iter for one in pastes.walk(found, ast.For)]
+    iterated += [one.iter for one in pastes.walk(found, ast.comprehension)]
     iterated += [part.value for one in pastes.walk(found, ast.Call) if pastes.last_name(one.func) == "zip"
                  for part in one.args if isinstance(part, ast.Starred)]  # fmt: skip
     if function.kind != "tf.function" or not any(isinstance(one, ast.Name) and one.id in made for one in iterated):

@@ -26,9 +26,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield from _files(facts)
     parts: dict[str, dict[str, dict[str, Any]]] = {}
     for loop in facts.meta.get("inputs") or []:
-        kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
-        again = next((place for place, stage in enumerate(loop["stages"]) if stage.get("reshuffles")), None)
-        cuts = [place for place in range(again or 0) if kinds[place] in ("Take", "Skip")]
+        kinds, again = _kinds(loop)
+        cuts = _cuts(kinds, again)
         if again is None or loop["site"] is None or not cuts or "Cache" in "".join(kinds[cuts[-1] : again]):
             continue
         parts.setdefault(repr(loop["stages"][again:]), {}).setdefault(kinds[cuts[-1]], loop)
@@ -37,12 +36,22 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield _finding(facts, found["Take"], found["Skip"])
 
 
+def _kinds(loop: dict[str, Any]) -> tuple[list[str], int | None]:
+    """The kinds of a loop's stages, the last first, and the place of the last shuffle with an order for each pass."""
+    again = next((place for place, stage in enumerate(loop["stages"]) if stage.get("reshuffles")), None)
+    return [stage["kind"] for stage in loop["stages"]], again
+
+
+def _cuts(kinds: Sequence[str], again: int | None) -> list[int]:
+    """The places of take() and skip() behind the shuffle."""
+    return [place for place in range(again or 0) if kinds[place] in ("Take", "Skip")]
+
+
 def _filtered(facts: Facts) -> Iterator[Finding]:
     """Two filters of one enumerated dataset, where the numbers are given behind the shuffle."""
     parts: dict[str, dict[int, dict[str, Any]]] = {}
     for loop in facts.meta.get("inputs") or []:
-        kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
-        again = next((place for place, stage in enumerate(loop["stages"]) if stage.get("reshuffles")), None)
+        kinds, again = _kinds(loop)
         if again is None or loop["site"] is None or "Cache" in "".join(kinds[:again]):
             continue
         if "Filter" in kinds[:again] and kinds[again - 1] == "Zip":  # enumerate() zips with a range
@@ -69,9 +78,8 @@ def _filtered(facts: Facts) -> Iterator[Finding]:
 def _files(facts: Facts) -> Iterator[Finding]:
     """The first n files that list_files gives, in more than one pass."""
     for loop in facts.meta.get("inputs") or []:
-        kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
-        again = next((place for place, stage in enumerate(loop["stages"]) if stage.get("reshuffles")), None)
-        cuts = [place for place in range(again or 0) if kinds[place] in ("Take", "Skip")]
+        kinds, again = _kinds(loop)
+        cuts = _cuts(kinds, again)
         if again is None or loop["site"] is None or len(cuts) != 1 or "Cache" in "".join(kinds[:again]):
             continue
         count, buffer = loop["stages"][cuts[0]].get("takes"), loop["stages"][again].get("buffer", 0)
@@ -121,7 +129,8 @@ def kept_order(facts: Facts, site: Sequence[Any]) -> tuple[str, tuple[str, int]]
         ]  # fmt: skip
         if len(shuffles) == 1:
             call = shuffles[0]
-            fix = pastes.written(pastes.replaced(facts, file, {call: _with_word(facts, file, call, _STAYS)}))
+            new = pastes.source(facts, file).with_argument(call, _STAYS)
+            fix = pastes.written(pastes.replaced(facts, file, {call: new}))
             return (fix, (file, call.end_lineno or call.lineno)) if fix else None
         if shuffles:
             return None
@@ -141,9 +150,5 @@ def _unshuffled(facts: Facts, site: Sequence[Any]) -> tuple[str, tuple[str, int]
     }
     if not words and any(word.arg == "shuffle" for word in call.keywords):
         return None
-    words = words or {call: _with_word(facts, file, call, "shuffle=False")}
+    words = words or {call: pastes.source(facts, file).with_argument(call, "shuffle=False")}
     return pastes.written(pastes.replaced(facts, file, words)), (file, call.end_lineno or call.lineno)
-
-
-def _with_word(facts: Facts, file: str, call: ast.Call, word: str) -> str:
-    return f"{pastes.text_of(facts, file, call)[:-1].rstrip().rstrip(',')}, {word})"

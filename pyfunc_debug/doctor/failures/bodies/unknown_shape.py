@@ -53,7 +53,8 @@ from pyfunc_debug.interception.tokens import token_of
 RULE = "unknown-shape"
 _SAID = re.compile(
     r"as_list\(\) is not defined on an unknown TensorShape|unknown rank|contains no shape|unknown TensorShape"
-    r"|(?:dimension|axis|channel)[^.]* should be defined|Found `?None`?|found ndim=None|(?:must|should) be fully def"
+    r"|(?:dimension|axis|channel)[^.]* should be defined|Found `?None`?|found ndim=None"
+    r"|(?:must|should) be fully defined"
     r"|[Uu]nknown shape|[Uu]ndefined shape|Rank (?:is|must be) (?:unknown|known)|rank is unknown|<unknown>"
     r"|must (?:be at least|have) (?:three|3)[- ]dimension|'NoneType' object|NoneType|None values not supported"
     r"|Cannot infer num from shape|Cannot iterate over a (?:shape|tensor) with unknown (?:rank|first dimension)"

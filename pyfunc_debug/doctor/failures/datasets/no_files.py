@@ -57,8 +57,8 @@ def _held_by(situation: Situation, spot: Spot, name: str, value: list[Any]) -> E
     found = _looked_for(spot, name)
     outer = situation.spots[: situation.spots.index(spot)]
     for one in reversed(outer) if found is None else ():
-        for known in {**one.module, **one.variables}.items():
-            if known[1] is value and (found := _looked_for(one, known[0])) is not None:
+        for known, kept in {**one.module, **one.variables}.items():
+            if kept is value and (found := _looked_for(one, known)) is not None:
                 return found
     return found
 

@@ -32,10 +32,14 @@ def explain(situation: Situation) -> Explanation | None:
         around: ast.AST = source.tree
         if situation.body and spot is not None and spot.function is not None:
             around = spot.function
-        read = [one for one in calls(around) if dotted(one.func).rpartition(".")[2] in _READERS]
+        read = _readers(around)
         if len(read) == 1 and spot is not None and wanted:
             return _explanation(read[0], source, spot, file, (have, wanted))
     return each(situation, _of_line, have, wanted) if wanted else None
+
+
+def _readers(around: ast.AST) -> list[ast.Call]:
+    return [one for one in calls(around) if dotted(one.func).rpartition(".")[2] in _READERS]
 
 
 def _of_line(place: Refused, have: int, wanted: int) -> Explanation | None:
@@ -48,7 +52,7 @@ def _of_line(place: Refused, have: int, wanted: int) -> Explanation | None:
         if isinstance(one, ast.Assign) and isinstance(tensor, ast.Name) and tensor.id in map(dotted, one.targets)
     ]  # fmt: skip
     around = made[0] if len(made) == 1 else tensor
-    read = [one for one in calls(around) if dotted(one.func).rpartition(".")[2] in _READERS] if around else []
+    read = _readers(around) if around is not None else []
     return _explanation(read[0], source, place.spot, place.spot.file, (have, wanted)) if len(read) == 1 else None
 
 

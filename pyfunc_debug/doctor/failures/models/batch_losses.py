@@ -17,8 +17,8 @@ from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameter
 
 RULE = "batch-loss"
 _SAID = re.compile(r"Dimensions must be equal, but are (\d+) and (\d+) for '\{\{node .*?compile_loss/(\w+)/")
-SUMS = ("sum", "reduce_sum")
-_REDUCES = (*SUMS, "mean", "reduce_mean", "max", "min", "reduce_max", "reduce_min", "norm")
+_SUMS = ("sum", "reduce_sum")
+_REDUCES = (*_SUMS, "mean", "reduce_mean", "max", "min", "reduce_max", "reduce_min", "norm")
 _EACH = ("sqrt", "abs", "log", "square", "exp", "pow", "negative", "cast", "log1p", "multiply", "clip", "maximum")
 """Functions that leave the shape as it is."""
 _MOST = 6
@@ -40,7 +40,7 @@ class Reduced(NamedTuple):
     @property
     def sums(self) -> bool:
         """Whether it is a sum, which is as large as the batch."""
-        return dotted(self.call.func).rpartition(".")[2] in SUMS
+        return dotted(self.call.func).rpartition(".")[2] in _SUMS
 
 
 def over_batch(function: ast.FunctionDef) -> Reduced | None:
@@ -79,14 +79,13 @@ def over_batch(function: ast.FunctionDef) -> Reduced | None:
         return None
     axis = argument(node, 1, "axis")
     kept = [one for one in node.keywords if one.arg in ("keepdims", "keep_dims")]
-    known = {name for one in ast.walk(node.args[0]) if isinstance(one, ast.Name) for name in names(one)}
     if axis is None or kept or ast.unparse(axis) not in ("0", "[0]", "(0,)"):
         return None
     computed = given | {
         name for one in ast.walk(function) if isinstance(one, ast.Assign) and set(names(one.value)) & given
         for target in one.targets for name in names(target)
     }  # fmt: skip
-    return Reduced(node, axis, bent) if known & computed else None
+    return Reduced(node, axis, bent) if computed & set(names(node.args[0])) else None
 
 
 def explain(situation: Situation) -> Explanation | None:

@@ -120,7 +120,8 @@ def _is_called_twice_in_a_graph(source: Source, called: list[ast.Call]) -> bool:
     """Whether another function that is decorated, and so may be a tf.function, calls one more than once."""
     for one in ast.walk(source.tree):
         if isinstance(one, ast.FunctionDef) and one.decorator_list:
-            inside = [each for each in called if each in set(ast.walk(one))]
+            parts = set(ast.walk(one))
+            inside = [each for each in called if each in parts]
             if len(inside) > 1 or any(_in_a_loop(source, each) for each in inside):
                 return True
     return False

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pyfunc_debug.doctor.code import local_names
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.text import listed
 
 LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
 _DEEPEST = 8
@@ -201,7 +202,7 @@ def passed(source: Source, function: ast.FunctionDef, uses: Sequence[ast.Attribu
 def lines_said(numbers: Sequence[int]) -> str:
     """`line 3`, `lines 3 and 5`."""
     every = [str(one) for one in sorted(set(numbers))]
-    return f"line {every[0]}" if len(every) == 1 else f"lines {', '.join(every[:-1])} and {every[-1]}"
+    return f"{'line' if len(every) == 1 else 'lines'} {listed(every)}"
 
 
 def _is_stored(node: ast.AST) -> bool:
