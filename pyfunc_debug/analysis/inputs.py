@@ -36,12 +36,19 @@ class Setting:
       pool: The pipeline's private_threadpool_size; None is TensorFlow's default, as many threads as cores.
       batched: Whether its elements are batches.
       batch: Size of the batches made after it; None without.
+      asked: Whether its num_parallel_calls was given.
     """
 
     parallel: int
     pool: int | None
     batched: bool
     batch: int | None
+    asked: bool = False
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether its author wants one call at a time: num_parallel_calls=1 is more than nothing said of it."""
+        return self.asked and self.parallel == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +152,7 @@ def settings(meta: Mapping[str, Any], nodes: Iterable[Node]) -> dict[int, Settin
             parallel = 1 if stage["parallel"] is None else int(stage["parallel"])
             for token in stage["tokens"]:
                 if token in ids:
-                    found[ids[token]] = Setting(parallel, entry["pool"], batched, after)
+                    found[ids[token]] = Setting(parallel, entry["pool"], batched, after, stage["parallel"] is not None)
     return found
 
 

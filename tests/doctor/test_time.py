@@ -254,6 +254,45 @@ def test_a_body_that_does_not_compute_gets_a_larger_pool_to_paste(tmp_path):
     assert mended[5:] == SLEEPS.split("\n")[2:]
 
 
+SHARES = """import tensorflow as tf
+{above}
+def bad(x):
+    return {value}
+data = tf.data.Dataset.range(9).map(lambda x: tf.py_function(bad, [x], tf.float32){calls})
+for x in data:
+    pass"""
+
+
+@pytest.mark.parametrize(
+    ("above", "value", "given", "condition"),
+    [
+        ("tokenizer = Tokenizer()", "tokenizer.encode(x)", None, "tokenizer may be used by several calls at once"),
+        ("tokenizer = Tokenizer()", "tokenizer.encode(x)", 1, None),
+        ("model = tf.keras.Sequential([])", "model.predict(x)", None, ""),
+        ("model = tf.keras.Sequential([])", "model.predict(x)", 1, None),
+        ("import time", "time.sleep(1)", 1, ""),
+    ],
+)
+def test_parallel_calls_are_pasted_with_what_they_would_share_and_not_where_one_at_a_time_was_asked_for(
+    tmp_path, above, value, given, condition
+):
+    calls = "" if given is None else f", num_parallel_calls={given}"
+    source = SHARES.format(above=above, value=value, calls=calls)
+    stack = {"id": 1, "frames": json.dumps([[FILE, 5, "train", ""]])}
+    path = loop_over_data(
+        tmp_path, 100, 20 * MS, MS, cpu_ns=0, source=source, stack=1, rows={"stack": [stack]}, parallel=given, line=3,
+        at=6,
+    )  # fmt: skip
+    (found,) = Recording(path).findings(select=["input-bound"])
+    text = "\n".join([found.fix, *found.evidence])
+    if condition is None:
+        assert "num_parallel_calls=" not in text
+        assert "threadpool" not in text
+    else:
+        (line,) = [one for one in pasted(source, found.fix).split("\n") if "num_parallel_calls=8" in one]
+        assert line.endswith(f", num_parallel_calls=8)  # if {condition}" if condition else ", num_parallel_calls=8)")
+
+
 @pytest.mark.parametrize(
     ("grade", "held", "blame", "begins"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 
 from pyfunc_debug.doctor import code, pastes
@@ -15,14 +16,22 @@ _HANDED = ("fit", "evaluate", "predict", "iter", "enumerate")
 _BUILDS = re.compile(r"\bDataset\b|\.(?:map|batch|padded_batch|shuffle|prefetch)\(")
 
 
-def with_calls(facts: Facts, node: Node, calls: int | str) -> Edit | None:
+def with_calls(facts: Facts, node: Node, calls: int | str, why: str = "") -> Edit | None:
     """The line of the map that calls a node, with another num_parallel_calls; None where it cannot be told.
 
     Args:
       facts: The recording.
       node: A node in the function given to `map`.
       calls: The new number, or `tf.data.AUTOTUNE`.
+      why: A comment beside it.
     """
+    placed = _with_calls(facts, node, calls)
+    if placed is None or not why:
+        return placed
+    return dataclasses.replace(placed, lines=(*placed.lines[:-1], f"{placed.lines[-1]}  # {why}"))
+
+
+def _with_calls(facts: Facts, node: Node, calls: int | str) -> Edit | None:
     found = map_of(facts, node)
     if found is None:
         return None

@@ -10,6 +10,7 @@ from typing import Any
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of, settings
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.shared_objects import are_apart, shared_objects
 from pyfunc_debug.doctor.datasets import batched_maps, pipelines, sequential_maps
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators import indexed_generators
@@ -491,20 +492,25 @@ def _prefetched(facts: Facts, loop: Loop) -> str:
 def _of_stage(facts: Facts, loop: Loop, stage: StageAnswer) -> Iterator[str]:
     node, cures = stage.contention.node, list(stage.cures)
     calls = facts.calls(node.id)
+    if stage.setting is not None and stage.setting.in_turn and not are_apart(facts, node):
+        yield from (one for one in cures if "threadpool" not in one)
+        return
+    may = _may_share(facts, node)
     if stage.contention.grade != "native" and calls.total_ns < _LONG_NS * calls.count:
         yield from (one for one in cures if "threadpool" not in one)
         best = max(stage.ceilings, key=lambda one: (round(one.speedup, 2), -one.calls), default=None)
         if best is not None and best.speedup >= _GAIN and (stage.setting is None or stage.setting.parallel != AUTOTUNE):
+            also = f", and {may}" if may else ""
             yield (
                 f"dataset.map({stage.function}, num_parallel_calls={best.calls})  # if {facts.name(node)} lets the GIL "
-                f"go, as NumPy does on large arrays: at most x{best.speedup:.1f} over now"
+                f"go, as NumPy does on large arrays{also}: at most x{best.speedup:.1f} over now"
             )
         return
     if stage.wider is not None and stage.setting is not None and loop.site is not None:
         gain = f"at most x{stage.wider.speedup:.1f} over now"
         edits = [pipelines.with_pool(facts, loop.site, stage.wider.calls, gain)]
         if 0 < stage.setting.parallel < stage.wider.calls:
-            edits.append(pipelines.with_calls(facts, node, stage.wider.calls))
+            edits.append(pipelines.with_calls(facts, node, stage.wider.calls, may))
         text = pastes.written(*edits)
         if text:
             yield text
@@ -514,7 +520,14 @@ def _of_stage(facts: Facts, loop: Loop, stage: StageAnswer) -> Iterator[str]:
     best = max(stage.ceilings, key=lambda one: (round(one.speedup, 2), -one.calls), default=None)
     tuned = stage.setting is not None and stage.setting.parallel == AUTOTUNE
     if best is not None and best.speedup >= _GAIN and not tuned:
-        text = pastes.written(pipelines.with_calls(facts, node, best.calls))
-        over = f"at most x{best.speedup:.1f} over now"
+        text = pastes.written(pipelines.with_calls(facts, node, best.calls, may))
+        over = f"{f'{may}: ' if may else ''}at most x{best.speedup:.1f} over now"
         yield text or f"dataset.map({stage.function}, num_parallel_calls={best.calls})  # {over}"
     yield from cures
+
+
+def _may_share(facts: Facts, node: Node) -> str:
+    """The condition for calls of a body to run at once: `if tokenizer may be used by several calls at once`."""
+    function, tree = facts.function(node), facts.tree(node.file)
+    found = shared_objects(function, tree) if function is not None and tree is not None else []
+    return f"if {' and '.join(found[:2])} may be used by several calls at once" if found else ""

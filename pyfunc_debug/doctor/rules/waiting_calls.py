@@ -10,10 +10,10 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.analysis.stages import StageAnswer
-from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.bodies.replacement import imports
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.shared_objects import are_apart
 from pyfunc_debug.doctor.datasets import pipelines
-from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules import input_bound
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Node
@@ -25,13 +25,6 @@ loop that is slower than its input a body rests between two calls."""
 _HOLDS, _COMPUTES, _GAIN = 0.3, 0.4, 1.5
 """The largest shares of its time that hold the GIL and that compute, the latter as other processes leave cores for it;
 and what several calls have to bring."""
-_APART = {
-    "PIL", "base64", "cv2", "glob", "gzip", "imageio", "io", "json", "math", "numpy", "os", "pathlib", "requests",
-    "struct", "tensorflow", "time", "urllib", "zlib",
-}  # fmt: skip
-"""Modules whose functions calls may run at once."""
-_SEEDS = {"seed", "default_rng", "RandomState", "set_seed", "set_random_seed"}
-_PLAIN = {"dict", "float", "int", "len", "list", "range", "sorted", "str", "tuple"}
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -71,11 +64,11 @@ def _gain(stage: StageAnswer) -> float:
 def _parallel(facts: Facts, stage: StageAnswer) -> str:
     """The line of the map with parallel calls; nothing where calls may share something, or the map is another's."""
     node = stage.contention.node
-    function, tree, found = facts.function(node), facts.tree(node.file), pipelines.map_of(facts, node)
-    if function is None or tree is None or found is None or not _calls(found[1].args[0], stage, node):
+    found = pipelines.map_of(facts, node)
+    if found is None or not _calls(found[1].args[0], stage, node):
         return ""
     tf = pastes.module(facts, found[0], "tensorflow")
-    if tf is None or not _apart(facts, node, function, tree):
+    if tf is None or not are_apart(facts, node):
         return ""
     return pastes.written(pipelines.with_calls(facts, node, f"{tf}.data.AUTOTUNE"))
 
@@ -85,36 +78,6 @@ def _calls(given: ast.expr, stage: StageAnswer, node: Node) -> bool:
     if isinstance(given, ast.Lambda):
         return node.body in {ast.unparse(one) for one in ast.walk(given) if isinstance(one, (ast.Name, ast.Attribute))}
     return ast.unparse(given) == stage.function
-
-
-def _apart(facts: Facts, node: Node, function: Definition, tree: ast.Module) -> bool:
-    """Whether a body's calls share nothing but modules of `_APART`, and constants or lists of its file."""
-    known = imports(pastes.source(facts, node.file or ""))
-    used = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
-    if any(full.partition(".")[0] not in _APART for short, full in known.items() if short in used):
-        return False
-    if code.state_writes(function) or code.array_writes(function) or code.clock(function):
-        return False
-    if code.is_random(function, tree) and _seeded(tree):
-        return False  # which call draws which number would change from run to run
-    return all(_constant(tree, one, known) for one in code.outside(function, tree))
-
-
-def _seeded(tree: ast.Module) -> bool:
-    calls = (one for one in code.all_nodes(tree) if isinstance(one, ast.Call))
-    return any(ast.unparse(one.func).rpartition(".")[2] in _SEEDS for one in calls)
-
-
-def _constant(tree: ast.Module, name: str, known: dict[str, str]) -> bool:
-    """Whether a name of a file is bound once, to what holds no connection, lock or open file."""
-    bound = [one for one in code.all_nodes(tree) if isinstance(one, ast.Name) and one.id == name]
-    values = [
-        one.value for one in tree.body if isinstance(one, ast.Assign) and name in map(ast.unparse, one.targets)
-    ]  # fmt: skip
-    if len(values) != 1 or sum(isinstance(one.ctx, ast.Store) for one in bound) != 1:
-        return False
-    called = [ast.unparse(one.func) for one in ast.walk(values[0]) if isinstance(one, ast.Call)]
-    return all(one in _PLAIN or known.get(one.partition(".")[0], "").partition(".")[0] == "numpy" for one in called)
 
 
 def _finding(facts: Facts, stage: StageAnswer, text: str) -> Finding:
