@@ -6,6 +6,7 @@ import gc
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from pyfunc_debug.interception.names import TensorFlowNames, private
@@ -202,7 +203,24 @@ def live_graphs(names: TensorFlowNames) -> list[Any]:
         todo.extend(new)
     # An instance refers to its class. gc.get_objects() would also hand out tuples that other threads are just making,
     # and CPython's tuple() fails with SystemError when anybody else holds what it makes.
-    return [one for one in gc.get_referrers(*kinds) if type(one) in kinds and hasattr(one, "finalized")]
+    return [one for one in _referrers(*kinds) if type(one) in kinds and hasattr(one, "finalized")]
+
+
+def _referrers(*objects: Any) -> list[Any]:
+    """`gc.get_referrers`, during which the garbage collector does not run.
+
+    Objects of pybind11 make their dict when they are walked (CPython 3.11: `_PyObject_GetDictPtr`), and a new object
+    may start a collection. It moves the objects of the list that is walked to another one, and the walk goes on into
+    memory that is no object: a segmentation fault. `map` calls the functions in C, so that the GIL is ours from the
+    first to the last and no other thread sees the collector switched off.
+    """
+    if not gc.isenabled():
+        return gc.get_referrers(*objects)
+    steps = (gc.isenabled, gc.disable, partial(gc.get_referrers, *objects), gc.enable)
+    still, _, found, _ = map(partial.__call__, map(partial, steps))
+    if not still:  # another thread switched it off just now
+        gc.disable()
+    return found
 
 
 def _scan(node_defs: Any) -> tuple[tuple[str, ...], tuple[str, ...], bool]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -72,6 +74,30 @@ def test_a_graph_that_is_half_made_or_half_collected_is_left_alone(tf):
     assert half_collected in seen["alive"]
     assert half_collected not in seen["found"]
     assert id(half_made) not in {id(one) for one in library.live_graphs(names.load())}
+
+
+COLLECTS = """
+import gc
+import tensorflow as tf
+from pyfunc_debug.interception import names
+from pyfunc_debug.interception.graphs import library
+found = names.load()
+gc.disable()
+made = [tf.data.Dataset.range(3) for _ in range(60)]  # the walk makes a dict for each of them
+gc.set_threshold(gc.get_count()[0] + 30, 100, 100)
+gc.enable()
+library.live_graphs(found)
+assert gc.isenabled()
+gc.disable()
+library.live_graphs(found)
+print(gc.isenabled())
+"""
+
+
+def test_no_collection_starts_in_the_walk():
+    """It crashed the process: the walk went on into memory that is no object."""
+    ran = subprocess.run([sys.executable, "-c", COLLECTS], capture_output=True, text=True, timeout=HANG_S)
+    assert (ran.returncode, ran.stdout) == (0, "False\n"), ran.stderr
 
 
 def _doubling(tf):
