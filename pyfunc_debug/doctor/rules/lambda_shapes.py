@@ -8,6 +8,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.models.lambda_shapes import stated_by
 from pyfunc_debug.doctor.failures.reading.symbols import sizes_of
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding
@@ -25,12 +26,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         told.add((file, noticed["name"]))
         made = _made(facts, noticed)
         new = _without(facts, file, made) if made is not None else ""
+        line = stated_by(pastes.source(facts, file), made) if made is not None else None
+        if line is not None:
+            new, words = "", f"correct the one that is not what the Python function returns: it, or line {line}"
+        else:
+            words = "leave output_shape out: Keras asks the function then"
         yield Finding(
             NAMES[0], "warning", None, (),
             f"the output_shape of a Lambda says {sizes_of([None, *noticed['sizes']])}, and its function gave "
             f"{sizes_of([None, *noticed['given']])} here: Keras takes what is written for its shape",
-            (pastes.written(pastes.replaced(facts, file, {made: new})) if made is not None else "")
-            or "leave output_shape out: Keras asks the function then",
+            (pastes.written(pastes.replaced(facts, file, {made: new})) if made is not None and new else "") or words,
             file, made.lineno if made is not None else noticed["line"],
         )  # fmt: skip
 

@@ -8,12 +8,13 @@ import re
 
 import numpy as np
 
+from pyfunc_debug.doctor.code import own_nodes
 from pyfunc_debug.doctor.failures.graphs.text_methods import numbers
-from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, holds, in_place, of_a_tensor
+from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, first_statement, holds, in_place, of_a_tensor
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import failed_node
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import indent_of, short
+from pyfunc_debug.doctor.failures.reading.source import indent_of, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import dtype_of
 
 _NO_ATTRIBUTE = re.compile(r"'?(?:[\w.]*\.)?(\w+)'? object has no attribute '(\w+)'")
@@ -42,15 +43,47 @@ def array_method(situation: Situation, spot: Spot) -> Explanation | None:
         return None
     pieces: dict[ast.expr, str] = {}
     for one in ast.walk(statement):
-        if isinstance(one, ast.Attribute) and one.attr == match[2] and isinstance(one.value, ast.Name):
+        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
             name = one.value.id
-            if holds(spot, name, "EagerTensor"):
+            if holds(spot, name, "EagerTensor") and (one.attr == match[2] or _of_arrays(spot, name, one.attr)):
                 if match[2] in _STRINGS and dtype_of(spot.variables[name]) != "string":
                     return numbers(spot, name, spot.variables[name], match[2], RULE)
                 text = match[2] in _STRINGS and match[2] != "decode"
                 pieces[one.value] = f"{name}.numpy()" + (".decode()" if text else "")
+    first = next(iter(pieces), None)
+    everywhere = _at_the_top(spot, first.id) if isinstance(first, ast.Name) and match[2] not in _STRINGS else None
+    if everywhere is not None and isinstance(first, ast.Name):
+        cause = f"a py_function gives its body eager tensors, and {first.id} is one: it has no `.{match[2]}`."
+        return Explanation(
+            RULE, spot.file, spot.line, f"{cause} `.numpy()` gives its value, a NumPy array.", everywhere
+        )
     kind = "bytes for text" if match[2] in _STRINGS else "a NumPy array"
     return of_a_tensor(spot, pieces, f"it has no `.{match[2]}`. `.numpy()` gives its value, {kind}.")
+
+
+def _of_arrays(spot: Spot, name: str, attribute: str) -> bool:
+    """Whether arrays have an attribute that an eager tensor, which is no text, has not."""
+    value = spot.variables[name]
+    return dtype_of(value) != "string" and hasattr(np.ndarray, attribute) and not hasattr(type(value), attribute)
+
+
+def _at_the_top(spot: Spot, name: str) -> Edit | None:
+    """`x = x.numpy()` above the rest of a body, where other statements ask the parameter for what arrays have, too."""
+    function = spot.function
+    if not isinstance(function, ast.FunctionDef) or name not in parameters(function):
+        return None
+    uses = [one for one in own_nodes(function) if isinstance(one, ast.Name) and one.id == name]
+    asked = [
+        one for one in own_nodes(function)
+        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == name
+    ]  # fmt: skip
+    lines = {one.lineno for one in asked if _of_arrays(spot, name, one.attr)}
+    if len(lines) < 2 or any(isinstance(one.ctx, ast.Store) for one in uses):
+        return None
+    if any(hasattr(type(spot.variables[name]), one.attr) and not hasattr(np.ndarray, one.attr) for one in asked):
+        return None
+    line = first_statement(function)
+    return Edit(spot.file, line, line - 1, (f"{indent_of(spot.source.lines[line - 1])}{name} = {name}.numpy()",))
 
 
 def no_numpy(situation: Situation, spot: Spot) -> Explanation | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.bodies.decorated import in_python
 from pyfunc_debug.doctor.code import all_nodes
-from pyfunc_debug.doctor.failures.bodies import compiled_bodies
+from pyfunc_debug.doctor.failures.bodies import compiled_bodies, layer_shapes
 from pyfunc_debug.doctor.failures.bodies.results import body_shape, is_made
 from pyfunc_debug.doctor.failures.graphs import into_variables
 from pyfunc_debug.doctor.failures.models import epoch_metrics, keras_calls
@@ -204,7 +204,6 @@ def _is_called_by(layer: str, node: Node) -> bool:
     return bool(seen & set(around))
 
 
-_SAID_BY_LAMBDA = " Its Lambda layer tells Keras the shape, not the tensor."
 _LIKE_INPUT = " The shape here is that of its input: check it."
 
 
@@ -367,10 +366,13 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     learned = None if sure or not _in_data(node, situation) else learned_shapes.shaped(situation)
     said = said if learned is None else " The first element tells it."
     asked = _asked(spot, call, known[0]) if said == _LIKE_INPUT and learned is None else None
-    by_layer = _of_lambda(spot, call) if not sure and learned is None and into is None else None
+    by_layer = None
+    if not sure and learned is None and into is None:
+        by_layer = layer_shapes.declared(spot, call, known[0] if said != _LIKE_INPUT else None)
     if by_layer is not None:
-        asked, said = None, _SAID_BY_LAMBDA
-    edit = learned or (into[2] if into is not None else None) or by_layer or asked or _edit(node, spot, call, known)
+        asked, said = None, by_layer[1]
+    given = by_layer[0] if by_layer is not None else into[2] if into is not None else None
+    edit = learned or given or asked or _edit(node, spot, call, known)
     if edit is None and tensor is not None and op is None and not _in_data(node, situation):
         edit = asked = _asked(spot, call, (None, 0))  # a layer's, whose inputs are batches
         edit = edit or _like_its_input(spot, call)
@@ -400,19 +402,6 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     cause = f"{what}: at trace a {kind} knows its dtype only, as {node.called} runs later.{where}{said}"
     advice = "" if edit is not None else "Give the result a shape: y = tf.ensure_shape(y, [...])."
     return Explanation(RULE, *node.site, cause, edit, advice, "measured" if sure or learned is not None else "likely")
-
-
-def _of_lambda(spot: Spot, call: ast.Call) -> Edit | None:
-    """The call with the `output_shape` of the Lambda layer around it: Keras reads it, but gives it no tensor."""
-    for one in spot.source.around(call):
-        if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] == "Lambda":
-            said = [word.value for word in one.keywords if word.arg == "output_shape"]
-            if len(said) == 1 and isinstance(said[0], (ast.Tuple, ast.List)):
-                sizes = ", ".join(["None", *map(spot.source.text, said[0].elts)])
-                text = f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text(call)}, [{sizes}])"
-                placed = spot.source.replaced({call: text})
-                return edit_of(spot.file, placed)
-    return None
 
 
 def _of_any_batch(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.bodies.results import is_made
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.evaluation import apart, evaluated, given_names
 from pyfunc_debug.doctor.failures.reading.failed_layers import FailedLayer, Made, arguments, failed_layer, one_back
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, lines_of
-from pyfunc_debug.doctor.failures.reading.source import parameters
-from pyfunc_debug.doctor.failures.reading.symbols import of_keras, shape_of, sizes_of
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parameters
+from pyfunc_debug.doctor.failures.reading.symbols import calls, of_keras, shape_of, sizes_of
 from pyfunc_debug.interception.names.private import declared_sizes, keras_given, keras_nodes
 
 RULE = "structure"
@@ -76,11 +78,29 @@ def _contradicted(situation: Situation) -> Explanation | None:
     made = failed.made(layer)
     if made is None or len(made.call.args) > 2 or "output_shape" not in arguments(made.call, type(layer)):
         return None
-    cause = (
-        f"The output_shape of this Lambda says {sizes_of(said)}, and its function gave {sizes_of(got)}. {failed.kind} "
-        "behind it was built for what it says: without it Keras asks the function."
-    )
+    cause = f"The output_shape of this Lambda says {sizes_of(said)}, and its function gave {sizes_of(got)}."
+    line = stated_by(made.source, made.call)
+    if line is not None:  # nobody but the body knows
+        cause += f" That is what line {line} says: one of the two is not what the Python function returns."
+        return Explanation(RULE, made.spot.file, made.call.lineno, cause, None, "Correct the one that is wrong.")
+    cause += f" {failed.kind} behind it was built for what it says: without it Keras asks the function."
     return Explanation(RULE, made.spot.file, made.call.lineno, cause, made.edit(_without(made)))
+
+
+def stated_by(source: Source, call: ast.Call) -> int | None:
+    """The line that gives the result of a Python function its shape, in the function of a Lambda; None without."""
+    given = argument(call, 0, "function")
+    named = [one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef) and one.name == dotted(given)]
+    function = given if isinstance(given, ast.Lambda) else named[0] if len(named) == 1 else None
+    if function is None or not any(is_made(one) for one in calls(function)):
+        return None
+    lines = [one.lineno for one in calls(function) if _last_of(one) in ("ensure_shape", "set_shape", "reshape")]
+    return lines[0] if lines else None
+
+
+def _last_of(call: ast.Call) -> str:
+    """The last name of what is called."""
+    return dotted(call.func).rpartition(".")[2]
 
 
 def _computed(made: Made, shape: _Sizes) -> tuple[int, ...] | None:

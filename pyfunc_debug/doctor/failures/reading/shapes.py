@@ -151,7 +151,34 @@ def _assignments(function: Function) -> _Assigned:
                     # In a loop or with block: who reads it has passed there, where nothing gave it a value before.
                     begun = name.id not in found and name.id not in given and id(one) not in maybe
                     found.setdefault(name.id, []).append((value, begun or one in function.body))
+    for name, added in _grown(function).items():  # a list has more than it was written with
+        if any(isinstance(value, (ast.List, ast.Call)) for value, _ in found.get(name, ())):
+            found[name] = [(_Rows(added), True)]
     return found
+
+
+class _Rows(ast.expr):
+    """A list that a function adds entries to, as many as there come; `elts` is what stands for each."""
+
+    _fields = ("elts",)
+    elts: list[ast.expr | None]
+
+
+def _grown(function: Function) -> dict[str, list[ast.expr | None]]:
+    """What a function adds to its lists, by their names; None where that is no entry of its own."""
+    found: dict[str, list[ast.expr | None]] = {}
+    for one in own_nodes(function):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _ADDS and one.args:
+            if isinstance(one.func.value, ast.Name):
+                entry = one.args[0] if one.func.attr == "append" else None
+                found.setdefault(one.func.value.id, []).append(entry)
+        elif isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name):
+            if isinstance(one.value, (ast.List, ast.ListComp)):
+                found.setdefault(one.target.id, []).append(None)
+    return found
+
+
+_ADDS = ("append", "extend", "insert")
 
 
 def _guesses(value: ast.expr, spot: Spot, assigned: _Assigned) -> list[Shape | None]:
@@ -171,6 +198,9 @@ def _of(node: ast.expr, spot: Spot, assigned: _Assigned, depth: int) -> Shape | 
             return found if always or found == _of(node, spot, rest, depth + 1) else None
         value = spot.value(node.id)
         return shape_of(value) if is_symbolic(value) else _value(value)
+    if isinstance(node, _Rows):
+        rows = [None if one is None else _of(one, spot, assigned, depth + 1) for one in node.elts]
+        return None if rows[0] is None or any(one != rows[0] for one in rows) else (None, *rows[0])
     if isinstance(node, (ast.Constant, ast.JoinedStr)):
         return ()
     if isinstance(node, (ast.List, ast.Tuple)):
