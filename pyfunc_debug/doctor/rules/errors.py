@@ -177,6 +177,8 @@ def _outcome(facts: Facts, kind: str) -> tuple[Severity, str]:
         return "error", ""
     if all(_TYPES_OF_TENSORFLOW.search(str(one)) for one in (kind, ended.get("error"))):
         return "warning", ""  # TensorFlow may have raised another type for it
+    if ended.get("error"):
+        return "warning", ""  # the program ended with another exception, perhaps because of it
     return "note", ". The program went on: it caught the exception, or skips such elements"
 
 

@@ -216,11 +216,12 @@ def _referrers(*objects: Any) -> list[Any]:
     """
     if not gc.isenabled():
         return gc.get_referrers(*objects)
-    steps = (gc.isenabled, gc.disable, partial(gc.get_referrers, *objects), gc.enable)
-    still, _, found, _ = map(partial.__call__, map(partial, steps))
-    if not still:  # another thread switched it off just now
+    walk: partial[Any] = partial(gc.get_referrers, *objects)
+    steps: list[partial[Any]] = [partial(gc.isenabled), partial(gc.disable), walk, partial(gc.enable)]
+    results: list[Any] = [*map(partial.__call__, steps)]
+    if not results[0]:  # another thread switched it off just now
         gc.disable()
-    return found
+    return list(results[2])
 
 
 def _scan(node_defs: Any) -> tuple[tuple[str, ...], tuple[str, ...], bool]:

@@ -151,9 +151,9 @@ def _assignments(function: Function) -> _Assigned:
                     # In a loop or with block: who reads it has passed there, where nothing gave it a value before.
                     begun = name.id not in found and name.id not in given and id(one) not in maybe
                     found.setdefault(name.id, []).append((value, begun or one in function.body))
-    for name, added in _grown(function).items():  # a list has more than it was written with
-        if any(isinstance(value, (ast.List, ast.Call)) for value, _ in found.get(name, ())):
-            found[name] = [(_Rows(added), True)]
+    for own, added in _grown(function).items():  # a list has more than it was written with
+        if any(isinstance(value, (ast.List, ast.Call)) for value, _ in found.get(own, ())):
+            found[own] = [(_Rows(elts=added), True)]
     return found
 
 
@@ -161,20 +161,26 @@ class _Rows(ast.expr):
     """A list that a function adds entries to, as many as there come; `elts` is what stands for each."""
 
     _fields = ("elts",)
-    elts: list[ast.expr | None]
+
+    def __init__(self, elts: list[ast.expr | None]) -> None:
+        super().__init__()
+        self.elts = elts
 
 
 def _grown(function: Function) -> dict[str, list[ast.expr | None]]:
-    """What a function adds to its lists, by their names; None where that is no entry of its own."""
+    """What a function adds to its lists, by their names; None where it is not one entry."""
     found: dict[str, list[ast.expr | None]] = {}
     for one in own_nodes(function):
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _ADDS and one.args:
             if isinstance(one.func.value, ast.Name):
                 entry = one.args[0] if one.func.attr == "append" else None
                 found.setdefault(one.func.value.id, []).append(entry)
-        elif isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name):
-            if isinstance(one.value, (ast.List, ast.ListComp)):
-                found.setdefault(one.target.id, []).append(None)
+        elif (
+            isinstance(one, ast.AugAssign)
+            and isinstance(one.target, ast.Name)
+            and isinstance(one.value, (ast.List, ast.ListComp))
+        ):
+            found.setdefault(one.target.id, []).append(None)
     return found
 
 
