@@ -211,7 +211,7 @@ def _referrers(*objects: Any) -> list[Any]:
 
     Objects of pybind11 make their dict when they are walked (CPython 3.11: `_PyObject_GetDictPtr`), and a new object
     may start a collection. It moves the objects of the list that is walked to another one, and the walk goes on into
-    memory that is no object: a segmentation fault. `map` calls the functions in C, so that the GIL is ours from the
+    other memory: a segmentation fault. `map` calls the functions in C, so that the GIL is ours from the
     first to the last and no other thread sees the collector switched off.
     """
     if not gc.isenabled():

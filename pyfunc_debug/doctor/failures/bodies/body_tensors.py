@@ -62,7 +62,7 @@ def array_method(situation: Situation, spot: Spot) -> Explanation | None:
 
 
 def _of_arrays(spot: Spot, name: str, attribute: str) -> bool:
-    """Whether arrays have an attribute that an eager tensor, which is no text, has not."""
+    """Whether arrays have an attribute that an eager tensor of numbers has not."""
     value = spot.variables[name]
     return dtype_of(value) != "string" and hasattr(np.ndarray, attribute) and not hasattr(type(value), attribute)
 
