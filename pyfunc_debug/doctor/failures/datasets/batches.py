@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from typing import Any
 
-from pyfunc_debug.doctor.failures.pastes import learned_shapes
+from pyfunc_debug.doctor.failures.pastes import learned_shapes, padding
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import datasets, shapes
 from pyfunc_debug.doctor.failures.reading.nodes import Node, site_spot, tail, user_generators, user_nodes
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, read
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset, lookup, of_keras
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, read
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset
 from pyfunc_debug.interception.names.private import dataset_inputs
 
 RULE = "ragged-batch"
@@ -62,50 +60,13 @@ def _of_elements(situation: Situation) -> Explanation | None:
         open_ones = [one for one in shapes_of if one is not None and one.rank and None in one.as_list()]
         if not open_ones or any(type(one).__name__ != "TensorSpec" or one.shape.rank is None for one in leaves):
             continue
-        named = [one for one in call.keywords if one.arg not in ("num_parallel_calls", "deterministic")]
-        given = ", ".join([*map(source.text, call.args[:2]), *(f"{one.arg}={source.text(one.value)}" for one in named)])
         cause = f"batch() stacks elements of one shape, and among these are [{two[0]}] and [{two[1]}]."
-        flat = type(spec) is not tuple or all(type(one).__name__ == "TensorSpec" for one in spec)
-        if len(open_ones) == 1 and _is_image(open_ones[0]) and flat and not isinstance(spec, dict):
-            size = _model_size(situation)
-            text = f".map({_resized(spec, alias(spot, 'tensorflow'), size or (224, 224))}).batch({given})"
-            cause += " A map brings the images to one size" + (", that of the model." if size else ": choose it.")
-        else:
-            text = f".padded_batch({given})"
-            cause += " padded_batch fills them up to the longest of each batch."
-        edit = Edit(file, *source.kept_lines({tail(call): text}))
-        return Explanation(RULE, file, edit.first, cause, edit, "", "likely")
+        found_text = padding.padded(situation, source, call, spec, [])
+        if found_text is None:
+            continue
+        edit = Edit(file, *source.kept_lines({tail(call): found_text[0]}))
+        return Explanation(RULE, file, edit.first, cause + found_text[1], edit, "", "likely")
     return None
-
-
-def _is_image(shape: Any) -> bool:
-    sizes = shape.as_list()
-    return len(sizes) == 3 and sizes[2] in (1, 3, 4) and sizes[:2] == [None, None]
-
-
-def _model_size(situation: Situation) -> tuple[int, int] | None:
-    """Height and width of the images that the program's only model takes."""
-    known = [value for spot in situation.spots for each in (spot.variables, spot.module) for value in each.values()]
-    models = {id(one): one for one in known if of_keras(type(one), "Model") and getattr(one, "built", False)}
-    shapes_of = [getattr(one, "input_shape", None) for one in models.values()]
-    sizes = {one[1:3] for one in shapes_of if isinstance(one, tuple) and len(one) == 4}
-    size = sizes.pop() if len(sizes) == 1 else None
-    return size if size is not None and all(isinstance(one, int) for one in size) else None
-
-
-def _resized(spec: Any, tf: str, size: tuple[int, int]) -> str:
-    """A lambda that resizes the image of each element, and keeps its dtype."""
-
-    def part(one: Any, name: str) -> str:
-        if not (one.shape.rank and _is_image(one.shape)):
-            return name
-        new = f"{tf}.image.resize({name}, {list(size)})"
-        return new if one.dtype.name == "float32" else f"{tf}.cast({new}, {name}.dtype)"
-
-    if type(spec) is not tuple:
-        return f"lambda x: {part(spec, 'x')}"
-    names = datasets.part_names(len(spec))
-    return f"lambda {', '.join(names)}: ({', '.join(map(part, spec, names))}{',' * (len(spec) == 1)})"
 
 
 def _of_generator(situation: Situation) -> Explanation | None:
@@ -211,37 +172,27 @@ def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Ex
         return Explanation(
             RULE, *node.site, cause, None, "Use padded_batch(..., padded_shapes=...), or one shape for all."
         )
-    call = batch
-    texts = [written(shape) for shape in whole if shape is not None]
-    padded = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-    assert isinstance(call.func, ast.Attribute)
-    owner = call.func.value
-    dataset: Any = lookup(owner, situation.last) if situation.last is not None else None
-    if is_dataset(dataset) and (nested := _nested(dataset.element_spec, iter(texts), len(texts))):
-        padded = nested
-    assert isinstance(call.func, ast.Attribute)
-    given = [*map(source.text, call.args), *(f"{one.arg}={source.text(one.value)}" for one in call.keywords)]
-    new = f"{source.text(call.func.value)}.padded_batch({', '.join([*given, f'padded_shapes={padded}'])})"
-    edited = source.replaced({call: new})
-    edit = edit_of(node.site[0], edited)
-    return Explanation(RULE, node.site[0], call.func.end_lineno or call.lineno, cause, edit, "", "likely")
+    specs = [
+        inputs[0].element_spec for one in datasets.read_here(situation)
+        if type(one).__name__ in _STACKS and (inputs := dataset_inputs(one))
+    ]  # fmt: skip
+    known = [shape for shape in whole if shape is not None]
+    if not specs and situation.last is not None and isinstance(batch.func, ast.Attribute):
+        before = learned_shapes.dataset_of(batch.func.value, situation.last)
+        specs = [before.element_spec] if is_dataset(before) else []
+    found_text = padding.padded(situation, source, batch, specs[0], known) if len(specs) == 1 else None
+    if found_text is None:
+        found_text = _by_results(source, batch, known), ""
+    edit = Edit(node.site[0], *source.kept_lines({tail(batch): found_text[0]}))
+    return Explanation(RULE, node.site[0], edit.first, cause + found_text[1], edit, "", "likely")
 
 
-def _nested(spec: Any, texts: Iterator[str], count: int) -> str:
-    """Shapes in the structure of a dataset's elements, dicts flat in the order of their keys; "" if it differs."""
-    parts: dict[int, str] = {}
-
-    def text(one: Any) -> str:
-        if type(one) is dict:
-            found = {key: text(one[key]) for key in sorted(one)}
-            return "{" + ", ".join(f'"{key}": {found[key]}' for key in one) + "}"
-        if type(one) is tuple:
-            return f"({', '.join(map(text, one))}{',' * (len(one) == 1)})"
-        parts[len(parts)] = next(texts, "")
-        return parts[len(parts) - 1]
-
-    found = text(spec)
-    return found if len(parts) == count and all(parts.values()) and not any(texts) else ""
+def _by_results(source: Source, batch: ast.Call, known: list[Shape]) -> str:
+    """The call with the shapes of a node's results, where those of the elements are not known."""
+    texts = [written(shape) for shape in known]
+    shapes_text = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+    given = [*map(source.text, batch.args), *(f"{one.arg}={source.text(one.value)}" for one in batch.keywords)]
+    return f".padded_batch({', '.join([*given, f'padded_shapes={shapes_text}'])})"
 
 
 def _batch(situation: Situation, site: tuple[str, int]) -> ast.Call | None:
