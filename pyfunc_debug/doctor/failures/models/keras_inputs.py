@@ -166,7 +166,7 @@ def keras_input(
         ops = getattr(sys.modules.get("keras"), "ops", None)
         name = dotted(piece.func).partition(".")[2]
         name = "stack" if name in ("array", "asarray") and _listed(piece, spot) else name
-        if of_numpy and _takes(getattr(ops, name, None), piece):
+        if of_numpy and takes(getattr(ops, name, None), piece):
             new = f"{keras}.ops.{name}{text[len(dotted(piece.func)) :]}"
             return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
         layers = any(_layer(one, spot) or takes_tensors(one, spot) for one in calls(piece))
@@ -255,7 +255,7 @@ def _listed(call: ast.Call, spot: Spot) -> bool:
     )
 
 
-def _takes(function: Any, call: ast.Call) -> bool:
+def takes(function: Any, call: ast.Call) -> bool:
     """Whether a function of keras.ops has the arguments that NumPy's is called with."""
     if function is None or any(isinstance(one, ast.Starred) for one in call.args):
         return False
