@@ -10,6 +10,7 @@ import shlex
 import signal
 import sys
 import threading
+import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--programs", choices=["some", "more", "all"],
         help="of the doctor's programs, and of what repeats: a share (with nothing named to run), the rest, or all",
+    )  # fmt: skip
+    parser.addoption(
+        "--part", default="1/1", metavar="N/M", help="of `--programs more`: the Nth of M parts of about the same size",
     )  # fmt: skip
 
 
@@ -214,14 +218,18 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
         more: [item for item in items if (item.get_closest_marker("more") is not None) is more]
         for more in (False, True)
     }
-    config.hook.pytest_deselected(items=kept[wanted != "more"])
-    items[:] = kept[wanted == "more"]
+    chosen = kept[wanted == "more"]
+    if wanted == "more":
+        part, parts = map(int, config.option.part.split("/"))
+        chosen = [item for item in chosen if zlib.crc32(item.nodeid.encode()) % parts == part - 1]
+    config.hook.pytest_deselected(items=[item for item in items if item not in {*chosen}])
+    items[:] = chosen
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     return {
-        "some": "a share of the doctor's programs, and nothing that repeats; --programs all: all, as CI does",
-        "more": "what the whole suite leaves out: most of the doctor's programs, and what repeats",
+        "some": "a share of the doctor's programs, and nothing that repeats; --programs all: all",
+        "more": f"part {config.option.part} of what the whole suite leaves out: most of the doctor's programs",
         "all": "all that is asked for",
     }[config.option.programs]
 
