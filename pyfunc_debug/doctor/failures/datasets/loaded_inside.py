@@ -70,6 +70,12 @@ def explain(situation: Situation) -> Explanation | None:
         f"as text: {name} is a tensor without a value here. In Python each path has one."
     )
     edit = _in_python(called[0], called[1], method) if called is not None and not list(calls(path)) else None
+    if (
+        edit is not None
+        and called is not None
+        and any(one.arg in ("cycle_length", "block_length") for one in called[1].keywords)
+    ):
+        cause += " In the line below all of them take turns, one element each, not cycle_length of them."
     advice = "" if edit else "Load each of them in a Python loop, and join them by concatenate."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
 
