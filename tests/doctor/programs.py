@@ -4186,6 +4186,16 @@ def epochs_that_end_with_their_data():
 
 
 @near("ran-out")
+def steps_that_are_none():
+    def train(data, iterations=None):  # aucmedi#190
+        model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        model.fit(data, epochs=2, steps_per_epoch=iterations, verbose=0)
+
+    train(tf.data.Dataset.from_tensor_slices(ROWS).filter(lambda x, y: True).batch(2))
+
+
+@near("ran-out")
 def steps_of_repeated_data():
     fitted(tf.data.Dataset.from_tensor_slices(ROWS).batch(2).repeat(), epochs=2, steps_per_epoch=5)
 

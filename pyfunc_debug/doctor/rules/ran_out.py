@@ -23,7 +23,8 @@ _WORDS = {"fit": ("steps_per_epoch", "validation_steps"), "evaluate": ("steps",)
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line and kind of step: only where a number of steps was asked for, as else data may end."""
-    ended = ended_runs(facts)
+    unasked = {noticed["run"] for _, _, noticed in facts.notices.get("data-ended", []) if noticed.get("asked") is False}
+    ended = ended_runs(facts) - unasked  # `steps_per_epoch=iterations`, which held None
     sites, failed = steps_of_keras(facts)
     for (file, line), traces in sites.items():
         calls = [

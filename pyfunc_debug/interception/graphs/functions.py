@@ -11,6 +11,7 @@ import _thread
 import inspect
 import itertools
 import re
+import sys
 import threading
 import time
 import types
@@ -362,7 +363,7 @@ class Functions:
                     run.error = type(error).__name__
                 elif len(ends) < _MOST_ENDS:
                     ends.append(run.id)
-                    observer.notice(Notice.DATA_ENDED, None, None, run=run.id)
+                    observer.notice(Notice.DATA_ENDED, None, None, run=run.id, asked=_asked_steps())
                 drop_our_frame(error)
                 raise
             finally:
@@ -416,6 +417,20 @@ class Functions:
                 self._clashes.add(node)
                 token, op, graph = node
                 self._observer.notice(Notice.SERIALIZATION, token, None, name=token, op=op, function=readable(graph))
+
+
+_STEPS = {"fit": "steps_per_epoch", "evaluate": "steps", "predict": "steps"}
+
+
+def _asked_steps() -> bool | None:
+    """Whether the call of Keras' that is going on was given a number of steps; None outside of one."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        word = _STEPS.get(frame.f_code.co_name)
+        if word is not None and "keras" in frame.f_code.co_filename and word in frame.f_locals:
+            return frame.f_locals[word] is not None
+        frame = frame.f_back
+    return None
 
 
 def _ends_data(error: BaseException) -> bool:
