@@ -13,7 +13,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.callables import called
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
-from pyfunc_debug.doctor.failures.reading.nodes import return_values
+from pyfunc_debug.doctor.failures.reading.nodes import argument, return_values
 from pyfunc_debug.doctor.failures.reading.returning import ends_without_return, result, with_return, works_in_place
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters, read, short
@@ -121,7 +121,24 @@ def _of_name(situation: Situation, spot: Spot, node: ast.expr) -> Explanation | 
         if isinstance(value, ast.Call) and called(value) == "latest_checkpoint":
             return _without_checkpoint(spot, value, name)
         return _asked_key(spot, value, name) if isinstance(value, ast.Call) else None
-    return _of_attribute(situation, spot, node) if isinstance(node, ast.Attribute) else None
+    if isinstance(node, ast.Attribute):
+        return _of_attribute(situation, spot, node)
+    return _of_parameter(situation, spot, name)
+
+
+def _of_parameter(situation: Situation, spot: Spot, name: str) -> Explanation | None:
+    """A parameter that is None: what the call in the frame around gave for it, where that is known to be None."""
+    outer, function = situation.outer(spot), spot.function
+    statement = outer.statement if outer is not None else None
+    if not isinstance(function, ast.FunctionDef) or name not in parameters(function) or outer is None:
+        return None
+    made = [one for one in calls(statement) if called(one) == function.name] if statement is not None else []
+    place = parameters(function).index(name)
+    given = [argument(one, place, name) for one in made]
+    value = given[0] if len(given) == 1 else None
+    if not isinstance(value, (ast.Name, ast.Attribute)) or not _is_none(value, outer):
+        return None
+    return _of_name(situation, outer, value)
 
 
 def _last_set(spot: Spot, name: str) -> ast.Assign | None:

@@ -321,8 +321,14 @@ def _cast(situation: Situation, node: Node, position: int, wanted: str, of_text:
     """The body's `return`, with a cast; text as the numbers that it says."""
     function = node.function()
     value = return_value(function) if function is not None else None
+    casts = {position: wanted}
+    values: list[ast.expr] = []
     if isinstance(value, ast.Tuple) and len(value.elts) > position:
-        value = value.elts[position]
+        values = value.elts
+        for place, own in enumerate(_seen_dtypes(situation, node, len(values))):  # all that would fail one by one
+            fits = place >= len(node.tout) or own is None or own == node.tout[place]
+            if not fits and own is not None and _kind(own) == _kind(node.tout[place]) and not of_text:
+                casts[place] = node.tout[place]
     elif len(node.tout) > 1:
         return None
     if value is None or node.file is None:
@@ -333,10 +339,14 @@ def _cast(situation: Situation, node: Node, position: int, wanted: str, of_text:
     if spot is None:
         return None
     tf, np = alias(spot, "tensorflow"), alias(spot, "numpy")
-    text = source.text(value)
     cast = f"{tf}.strings.to_number" if of_text else f"{tf}.cast"
-    new = f"{cast}({text}, {tf}.{wanted})" if node.kind == "py_function" else f"{np}.asarray({text}, {np}.{wanted})"
-    found = source.replaced({value: new})
+    pieces: dict[ast.expr, str] = {}
+    for place, dtype in casts.items():
+        one = values[place] if values else value
+        text = source.text(one)
+        in_ops = node.kind == "py_function"
+        pieces[one] = f"{cast}({text}, {tf}.{dtype})" if in_ops else f"{np}.asarray({text}, {np}.{dtype})"
+    found = source.replaced(pieces)
     return edit_of(node.file, found)
 
 
