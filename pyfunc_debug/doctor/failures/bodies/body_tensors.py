@@ -18,7 +18,10 @@ from pyfunc_debug.doctor.failures.reading.source import indent_of, parameters, s
 from pyfunc_debug.doctor.failures.reading.symbols import dtype_of
 
 _NO_ATTRIBUTE = re.compile(r"'?(?:[\w.]*\.)?(\w+)'? object has no attribute '(\w+)'")
-_NO_ASSIGNMENT = re.compile(r"'[\w.]*Tensor' object does not support item assignment")
+_NO_ASSIGNMENT = re.compile(
+    r"'[\w.]*Tensor' object does not support item assignment"
+    r"|only integer scalar arrays can be converted to a scalar index"  # `image[image < 0.5] = 0`
+)
 _TENSORS = ("EagerTensor", "SparseTensor", "RaggedTensor", "IndexedSlices", "SymbolicTensor")
 _STRINGS = {
     "decode",

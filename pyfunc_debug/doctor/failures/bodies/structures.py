@@ -333,8 +333,11 @@ def _returned(situation: Situation) -> Explanation | None:
         "bool",
     ):
         return None
-    return _among_more(node, situation, call, spot, name) or _flattened(
-        node, situation, call, spot, name, returned.parts if returned is not None else ()
+    parts = returned.parts if returned is not None else ()
+    return (
+        _among_more(node, situation, call, spot, name)
+        or _inside(node, situation, name)
+        or _flattened(node, situation, call, spot, name, parts)
     )
 
 
@@ -362,6 +365,28 @@ def _among_more(node: Node, situation: Situation, call: ast.Call, spot: Spot, ki
         f"a {kind}. Here the first {wanted} are kept."
     )
     return _edited(spot, call, {function: f"lambda *given: {kept}"}, cause)
+
+
+def _inside(node: Node, situation: Situation, kind: str) -> Explanation | None:
+    """A dict, or another object, as one of the values that Tout has: `return image, label, {"id": 3}`."""
+    rows = situation.rows("SELECT shown, count FROM returned WHERE node = ? ORDER BY id DESC", (node.id,))
+    shown, count = rows[0] if rows else ("", None)
+    inside = shown.partition(": ")[2].split(", ")
+    if count is None or count != len(node.tout) or len(inside) != count or kind not in inside or node.site is None:
+        return None
+    place, function = inside.index(kind), node.function()
+    cause = (
+        f"{_begin(node)} returned a {shown}, and Tout declares {', '.join(node.tout[:4])}: no dtype holds a {kind}. "
+        "A body returns a flat list of tensors."
+    )
+    value = return_value(function) if function is not None else None
+    own = value.elts[place] if isinstance(value, ast.Tuple) and len(value.elts) == count else None
+    if isinstance(own, ast.Dict) and len(own.values) == 1 and node.file is not None:
+        source = read(node.file)
+        edit = edit_of(node.file, source.replaced({own: source.text(own.values[0])}))
+        return None if edit is None else Explanation(RULE, node.file, edit.first, cause, edit)
+    advice = f"Return what is in it one by one, in the place of value {place + 1}, with a dtype for each in Tout."
+    return Explanation(RULE, *node.site, cause, None, advice)
 
 
 def _of_frames(situation: Situation) -> NotConverted | None:
