@@ -11,7 +11,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, in_place
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup
 from pyfunc_debug.doctor.failures.reading.tables import is_frame, is_table, valued
 
@@ -42,7 +42,22 @@ def explain(situation: Situation) -> Explanation | None:
                 f"{short(owner, 30)} has no key {short(repr(key), 40)}, but has {short(repr(near), 40)}: {how}.", edit,
                 "", "likely",
             )  # fmt: skip
-    return None
+    return _absent(spot, key, node, owner, keys)
+
+
+def _absent(spot: Spot, key: str | float, node: ast.expr, owner: str, keys: frozenset[Any]) -> Explanation | None:
+    """A key of which a dict has no form: what it has, and how one asks for what may not be there."""
+    if any(dotted(one) == f"{owner}.loc" for one in ast.walk(spot.source.tree) if isinstance(one, ast.Attribute)):
+        return None
+    some = sorted(keys, key=str)[:3]
+    listed = short(", ".join(map(repr, some)), 60) + (", ..." if len(keys) > len(some) else "")
+    cause = (
+        f"{short(owner, 30)} has no key {short(repr(key), 40)}. It has {len(keys):,} "
+        f"key{'s' * (len(keys) > 1)}: {listed}."
+    )
+    asked = short(spot.source.text(node), 30)
+    advice = f"Give it that key; or ask {short(owner, 30)}.get({asked}, ...) with a value that stands for all others."
+    return Explanation(RULE, spot.file, spot.line, cause, None, advice)
 
 
 def _asked(spot: Spot, key: Any) -> tuple[ast.expr, str, frozenset[Any]] | None:

@@ -368,11 +368,13 @@ def _among_more(node: Node, situation: Situation, call: ast.Call, spot: Spot, ki
 
 
 def _inside(node: Node, situation: Situation, kind: str) -> Explanation | None:
-    """A dict, or another object, as one of the values that Tout has: `return image, label, {"id": 3}`."""
+    """A dict as one of the values that Tout has: `return image, label, {"id": 3}`."""
     rows = situation.rows("SELECT shown, count FROM returned WHERE node = ? ORDER BY id DESC", (node.id,))
     shown, count = rows[0] if rows else ("", None)
     inside = shown.partition(": ")[2].split(", ")
-    if count is None or count != len(node.tout) or len(inside) != count or kind not in inside or node.site is None:
+    if count is None or count != len(node.tout) or len(inside) != count or node.site is None:
+        return None
+    if kind not in ("dict", "OrderedDict", "defaultdict") or kind not in inside:
         return None
     place, function = inside.index(kind), node.function()
     cause = (

@@ -1,0 +1,90 @@
+"""`tf.ensure_shape` behind a body that returned another shape, in all of its calls or in one of them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+from pyfunc_debug.doctor.failures.bodies.output_contract import RULE
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.nodes import Node, user_nodes
+from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
+from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.symbols import calls, sizes_of
+
+_SAID = re.compile(r"Shape of tensor (\S+) \[([\d,]*)\] is not compatible with expected shape \[([\d,?]*)\]")
+_RESULTS = (
+    "SELECT c.id, v.shape FROM call c JOIN value v ON v.call = c.id WHERE c.node = ? AND c.kind = 'forward' "
+    "AND v.role = 'output' AND v.position = ? AND v.shape IS NOT NULL ORDER BY c.id"
+)
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if an ensure_shape of the program refused what one body returned."""
+    said = _SAID.search(situation.text)
+    if said is None or situation.body:
+        return None
+    got = tuple(int(one) for one in said[2].split(",") if one)
+    wanted = tuple(None if one == "?" else int(one) for one in said[3].split(",") if one)
+    found = [
+        (node, place, rows) for node in user_nodes(situation) for place in range(max(len(node.tout), 1))
+        if (rows := _results(situation, node, place)) and got in rows.values()
+    ]  # fmt: skip
+    places = {(node.site, place) for node, place, _ in found}
+    if len(places) != 1:
+        return None
+    node, place, _ = found[0]
+    results: dict[int, Shape] = {}
+    for _, _, rows in found:
+        results.update(rows)
+    ensured = [
+        (file, source, call) for file, source in situation.sources() for call in calls(source.tree)
+        if dotted(call.func).endswith("ensure_shape") and _says(call, wanted)
+    ]  # fmt: skip
+    if len(ensured) != 1:
+        return None
+    file, source, call = ensured[0]
+    which = f" as value {place + 1}" if len(node.tout) > 1 else ""
+    others = [one for one in results.values() if _fits(one, wanted)]
+    cause = f"ensure_shape says {sizes_of(wanted)}, and {node.called} returned {sizes_of(got)}{which}"
+    if not others:
+        ranks = {len(one) for one in results.values()}
+        merged = tuple(one[0] if len(set(one)) == 1 else None for one in zip(*results.values()))
+        if len(ranks) != 1 or len(call.args) < 2:
+            return None
+        edit = edit_of(file, source.replaced({call.args[1]: written(merged)}))
+        often = "its 1 call" if len(results) == 1 else f"all {len(results):,} calls"
+        return Explanation(RULE, file, call.lineno, f"{cause}: so it did in {often}.", edit, "", "likely")
+    number = next(one for one, shape in results.items() if shape == got)
+    given = _given(situation, number)
+    cause += f" in call #{number}{f', where {given}' if given else ''}. {len(others):,} calls fitted."
+    advice = (
+        f"Let {node.called} return that shape for such an input too, leave it out before by filter, or say None in "
+        "ensure_shape for what may differ."
+    )
+    return Explanation(RULE, file, call.lineno, cause, None, advice)
+
+
+def _results(situation: Situation, node: Node, place: int) -> dict[int, Shape]:
+    return {int(number): tuple(json.loads(shape)) for number, shape in situation.rows(_RESULTS, (node.id, place))}
+
+
+def _given(situation: Situation, number: int) -> str:
+    """What the call was given, where it is one array: `x is float32[200]`."""
+    rows = situation.rows("SELECT path, dtype, shape FROM value WHERE call = ? AND role = 'input'", (number,))
+    known = [(path, dtype, json.loads(shape)) for path, dtype, shape in rows if shape is not None]
+    return f"{known[0][0]} is {known[0][1]}{sizes_of(known[0][2])}" if len(known) == len(rows) == 1 else ""
+
+
+def _fits(shape: Shape, wanted: Shape) -> bool:
+    return len(shape) == len(wanted) and all(two is None or one == two for one, two in zip(shape, wanted))
+
+
+def _says(call: ast.Call, wanted: Shape) -> bool:
+    """Whether a call of ensure_shape has this shape, as far as it is written in numbers."""
+    given = call.args[1] if len(call.args) > 1 else next((w.value for w in call.keywords if w.arg == "shape"), None)
+    if not isinstance(given, (ast.List, ast.Tuple)) or len(given.elts) != len(wanted):
+        return False
+    return all(not isinstance(one, ast.Constant) or one.value == size for one, size in zip(given.elts, wanted))
