@@ -826,14 +826,14 @@ def _asked(found: Situation, trouble: list[Exception]) -> _Told | None:
     for place, cause in enumerate(CAUSES):
         try:
             explanation = cause(found)
-        except Exception as failed:  # a later one may know the cause
-            trouble.append(failed)
-            continue
-        if explanation is not None:
+            if explanation is None:
+                continue
             if cause in OF_VALUES:
                 explanation = whole_functions.instead(explanation, found)
             explanation = finite(as_floats(neighbours.kept(explanation), found), found)
             return _Told(distinct(with_imports(with_older_names(explanation), found)), cause.__module__, place)
+        except Exception as failed:  # a later one may know the cause
+            trouble.append(failed)
     return None
 
 

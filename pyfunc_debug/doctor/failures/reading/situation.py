@@ -32,6 +32,8 @@ _KERAS_WRAP = re.compile(
 _KERAS_COULD = re.compile(r"^Could not automatically infer the output shape.*?Error encountered:\n\n(.*)$", re.DOTALL)
 _LAMBDA = "could not automatically infer the shape of the Lambda's output"
 _NO_SHAPE = re.compile(r"unknown (?:TensorShape|rank)|unknown shape")
+_OPEN_SIZES = re.compile(r"\((?=[\d, ]*\?)(?:\?|\d+)(?:, ?(?:\?|\d+))*,?\)")
+"""A shape as the objects of TensorFlow 1 write it, `(?, 3)`: 2 writes `(None, 3)`."""
 _NAMED_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 _DEEPEST = 20
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -180,7 +182,7 @@ class Situation:
     @functools.cached_property
     def text(self) -> str:
         """What the exception that reached the user says; of lines that it names, where they are read."""
-        return with_places(str(self.error))
+        return with_places(_with_none(str(self.error)))
 
     def outer(self, spot: Spot) -> Spot | None:
         """The user's frame around another."""
@@ -231,7 +233,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _repeats(outer: BaseException, inner: BaseException) -> bool:
-    said, before = str(outer), _message(inner)
+    said, before = _with_none(str(outer)), _message(inner)
     if said.startswith("in user code") or (said == STOPPED and isinstance(inner, StopIteration)):
         return True
     if _LAMBDA in said:  # what failed in a Lambda as Keras asked for its shape, if not that this is unknown
@@ -239,8 +241,13 @@ def _repeats(outer: BaseException, inner: BaseException) -> bool:
     return said.startswith("Exception encountered when calling") and bool(before) and before in said
 
 
+def _with_none(text: str) -> str:
+    """A text with the open sizes of its shapes as TensorFlow 2 writes them, where a program runs as in 1."""
+    return _OPEN_SIZES.sub(lambda match: match[0].replace("?", "None"), text)
+
+
 def _message(error: BaseException) -> str:
-    text = str(error)
+    text = _with_none(str(error))
     if _IN_USER_CODE.match(text):
         paragraphs = re.split(r"\n    (?=\w*(?:Error|Exception|Warning)\w*: )", text)
         return paragraphs[-1].strip().partition(": ")[2] if len(paragraphs) > 1 else text
