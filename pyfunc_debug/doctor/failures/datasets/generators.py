@@ -338,7 +338,7 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
         ]  # fmt: skip
         if not places:
             continue
-        parts = _failed_parts(situation)
+        parts = signature_parts.failed_parts(situation)[0]
         if len(places) > 1 and parts:
             places = _within(places, call, parts[0]) or places
         function = generator_calls.function_of(source, generator_calls.given(call))
@@ -400,16 +400,6 @@ def _assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:
         ]  # fmt: skip
         if len(found) == 1:
             yield found[0]
-
-
-def _failed_parts(situation: Situation) -> list[int]:
-    """Which parts of the element have another shape, as TensorFlow's own frame has it."""
-    for frame in frames(situation.inner.__traceback__):
-        arrays, wanted = (frame.f_locals.get(name) for name in ("ret_arrays", "flattened_shapes"))
-        if isinstance(arrays, list) and wanted is not None:
-            pairs = enumerate(zip(arrays, wanted))
-            return [place for place, (one, shape) in pairs if not shape.is_compatible_with(one.shape)]
-    return []
 
 
 def _others(situation: Situation, call: ast.Call, parts: list[int], sizes: dict[str, int]) -> dict[ast.expr, str]:

@@ -122,6 +122,17 @@ def yielded(situation: Situation) -> Any:
     return next((one.get("values") for one in every), None)
 
 
+def failed_parts(situation: Situation) -> tuple[list[int], int]:
+    """Which parts of the element have another shape, as TensorFlow's own frame has it, and how many it has."""
+    for frame in frames(situation.inner.__traceback__):
+        arrays, wanted = (frame.f_locals.get(name) for name in ("ret_arrays", "flattened_shapes"))
+        if isinstance(arrays, list) and wanted is not None:
+            pairs = enumerate(zip(arrays, wanted))
+            failed = [place for place, (one, shape) in pairs if not shape.is_compatible_with(one.shape)]
+            return failed, len(arrays)
+    return [], 0
+
+
 def is_uneven(value: Any) -> bool:
     """Whether lists, or arrays of them, have rows of different lengths."""
     if type(value) not in (list, tuple) and not (is_ndarray(value) and value.dtype == object):
