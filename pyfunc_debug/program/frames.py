@@ -41,6 +41,15 @@ def is_tensorflow(filename: str) -> bool:
     return any(f"{site}{name}{os.sep}" in filename for site in _SITE for name in ("tensorflow", "keras", "tf_keras"))
 
 
+@functools.lru_cache(maxsize=4096)
+def is_keras(filename: str) -> bool:
+    """Whether code of this file belongs to Keras, also to one that TensorFlow brings along."""
+    inside = os.path.join("tensorflow", "python", "keras") + os.sep
+    return is_tensorflow(filename) and any(
+        f"{site}{name}" in filename for site in _SITE for name in (f"keras{os.sep}", f"tf_keras{os.sep}", inside)
+    )
+
+
 def is_generated(filename: str) -> bool:
     """Whether a file was written by AutoGraph."""
     return "__autograph_generated_file" in filename

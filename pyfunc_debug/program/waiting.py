@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from pyfunc_debug.places import source_line
-from pyfunc_debug.program.frames import is_tensorflow, is_user, line_text
+from pyfunc_debug.program.frames import is_keras, is_tensorflow, is_user, line_text
 from pyfunc_debug.program.garbage import no_search, other_frames
 from pyfunc_debug.program.lock_holders import Holder, holder, thread_name, value
 from pyfunc_debug.records import Frame
@@ -59,6 +59,7 @@ _PROMPTS = {
 """File and function on the stack of a thread that another debugger holds."""
 _CALLS = os.path.join("tensorflow", "python", "ops", "script_ops.py")
 """TensorFlow calls bodies from there."""
+_OF_TENSORFLOW = (" inside TensorFlow", ", to run what this line asked for")
 _PLAIN = (int, float, bool, str)
 _SHORT = 60
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
@@ -80,6 +81,7 @@ class Waiting:
       own: How many of the last lines of `stack` are the body's and of what it called.
       holder: The thread that holds the lock that it waits for, where stacks show that.
       on: The queue, event or semaphore of Python's library that it waits for.
+      keras: The object of Keras' whose method waits for it there, where one does.
     """
 
     stack: tuple[Frame, ...]
@@ -90,6 +92,27 @@ class Waiting:
     own: int = 0
     holder: Holder | None = None
     on: object = None
+    keras: KerasWait | None = None
+
+
+@dataclass(frozen=True)
+class KerasWait:
+    """A wait for an object of Python's library inside Keras.
+
+    Attributes:
+      owner: Name of the type whose method waits: `OrderedEnqueuer`; "" for a function.
+      method: Its name.
+      ended: Whether a thread that the object keeps has ended: nobody does its work any more.
+    """
+
+    owner: str
+    method: str
+    ended: bool
+
+    @property
+    def name(self) -> str:
+        """`OrderedEnqueuer.get`."""
+        return f"{self.owner}.{self.method}" if self.owner else self.method
 
 
 @no_search()
@@ -113,7 +136,9 @@ def waiting(ident: int) -> Waiting | None:
         elif not own and file.endswith(_CALLS):
             own = len(stack)
         one = one.f_back
-    return Waiting(tuple(reversed(stack)), what, lock, at, stopped, own, held, _thing(frame))
+    return Waiting(
+        tuple(reversed(stack)), what, lock, at, stopped, own, held, _thing(frame), _in_keras(frame) if what else None
+    )
 
 
 @no_search()
@@ -185,9 +210,11 @@ def _reason(frame: FrameType) -> tuple[str, bool, Holder | None]:
     held: Holder | None = None
     while one is not None and not is_user(one.f_code.co_filename):
         code = one.f_code
-        if is_tensorflow(code.co_filename):
+        if is_keras(code.co_filename) and found and not lock and not found.endswith(_OF_TENSORFLOW):
+            pass  # Keras waits for it itself, as in `queue.get()`
+        elif is_tensorflow(code.co_filename):
             lock = lock or _lock(one)[0]
-            found = f"{lock} inside TensorFlow" if lock else "TensorFlow, to run what this line asked for"
+            found = f"{lock}{_OF_TENSORFLOW[0]}" if lock else f"TensorFlow{_OF_TENSORFLOW[1]}"
         else:
             found = _LIBRARY.get((os.path.basename(code.co_filename), code.co_name), found)
         one = one.f_back
@@ -207,6 +234,24 @@ def _thing(frame: FrameType) -> object:
             found = one.f_locals.get("self", found)
         one = one.f_back
     return found
+
+
+def _in_keras(frame: FrameType) -> KerasWait | None:
+    """The method of Keras' that waits in Python's library, called by the user's line; None where none does."""
+    one: FrameType | None = frame
+    waits = False
+    while one is not None and not is_user(one.f_code.co_filename):
+        file, name = one.f_code.co_filename, one.f_code.co_name
+        if is_keras(file):
+            owner = one.f_locals.get("self") if waits else None
+            threads = [kept for kept in getattr(owner, "__dict__", {}).values() if isinstance(kept, threading.Thread)]
+            ended = any(kept.ident is not None and not kept.is_alive() for kept in threads)
+            return KerasWait("" if owner is None else type(owner).__name__, name, ended) if waits else None
+        if is_tensorflow(file):
+            return None
+        waits = waits or (os.path.basename(file), name) in _LIBRARY
+        one = one.f_back
+    return None
 
 
 def _asks(frame: FrameType) -> bool:

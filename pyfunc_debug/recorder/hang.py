@@ -227,6 +227,8 @@ class HangWatch:
             }  # fmt: skip
             if (held := state.holder) is not None:
                 facts["holder"] = {**dataclasses.asdict(held), "call": calls.get(held.ident)}
+            if state.keras is not None:
+                facts["keras"] = dataclasses.asdict(state.keras)
             gone, alive = ended_for(self._forks, ticket.ident, state)
             if gone:
                 facts["ended"], facts["alive"] = [dataclasses.asdict(one) for one in gone], alive
@@ -239,6 +241,7 @@ class HangWatch:
             if self._said[body] > _MOST_SAID:
                 continue
             waits = f"waits for {state.what}" if state.what else "is in C code"
+            waits += f", in {state.keras.name} of Keras" if state.keras is not None else ""
             lines.append(f"  call #{ticket.call} of {body}, for {age:.0f} s: {waits}")
             lines += [f"    {line}" for line in where[-_TEXT_FRAMES:]]
             if held is not None and not held.itself:

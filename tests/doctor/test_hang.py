@@ -612,3 +612,109 @@ def test_a_body_that_runs_its_own_session_gets_one_with_threads_of_its_own(tmp_p
     (tmp_path / "mended.py").write_text(pasted(SESSION, finding.fix))
     done = forked.run("mended.py", cwd=tmp_path)
     assert done.stdout.split("\n")[0] == str([2.0 * one + 1 for one in range(8)]), done.stderr[-2000:]
+
+
+ENQUEUED = """
+import numpy as np
+import tensorflow as tf
+from keras.src.trainers.data_adapters.py_dataset_adapter import OrderedEnqueuer
+class Batches(tf.keras.utils.PyDataset):
+    def __len__(self):
+        return 3
+    def __getitem__(self, i):
+        return np.full(2, i, np.float32), np.zeros(2, np.float32)
+def batches():
+    data = Batches()
+    enqueuer = OrderedEnqueuer(data, workers=2)
+    enqueuer.start()
+LOOP
+found = tf.data.Dataset.from_generator(batches, output_signature=tf.TensorSpec([2], tf.float32))
+print([float(x[0]) for x in found])
+"""
+ONE_BY_ONE = "    while True:\n        x, _y = next(enqueuer.get())\n        yield x"
+KEPT = "    given = enqueuer.get()\n    while True:\n        x, _y = next(given)\n        yield x"
+LOOPED = "    for x, _y in enqueuer.get():\n        yield x"
+ONCE = {"owner": "OrderedEnqueuer", "method": "get", "ended": True}
+
+
+def of_keras(tmp_path, text, keras, what="an item of a queue"):
+    """The finding of a generator whose line waits inside Keras."""
+    lines = text.splitlines()
+    line = next(n for n, one in enumerate(lines, 1) if "enqueuer.get()" in one or "next(given)" in one)
+    line = next((n for n, one in enumerate(lines, 1) if "next(given)" in one), line)
+    facts = {
+        "age_s": 31.0, "what": what, "pool": 0, "lock": True, "keras": keras,
+        "frames": [[FILE, line, "batches", lines[line - 1]]],
+    }  # fmt: skip
+    notice = {"rule": "hang", "node": 1, "call": 1, "facts": json.dumps(facts)}
+    path = written(
+        tmp_path / "a.pfrec", text, node=[node()], call=[call(1, status="running", end_ns=None)], notice=[notice]
+    )
+    (finding,) = Recording(path).findings(select=["hang"])
+    return finding
+
+
+@pytest.mark.parametrize("loop", [ONE_BY_ONE, KEPT, LOOPED])
+def test_an_enqueuer_of_keras_gives_each_batch_once(tmp_path, loop):
+    text = ENQUEUED.replace("LOOP", loop)
+    finding = of_keras(tmp_path, text, ONCE)
+    assert "OrderedEnqueuer.get of Keras" in finding.message
+    assert "each batch once" in finding.message
+    (tmp_path / "mended.py").write_text(pasted(text, finding.fix))
+    done = forked.run("mended.py", cwd=tmp_path)
+    assert done.stdout.split("\n")[0] == "[0.0, 1.0, 2.0]", done.stderr[-2000:]
+
+
+def test_an_enqueuer_that_still_works_is_not_said_to_have_ended(tmp_path):
+    finding = of_keras(tmp_path, ENQUEUED.replace("LOOP", ONE_BY_ONE), {**ONCE, "ended": False})
+    assert "each batch once" not in finding.message
+    assert finding.fix.startswith("enqueuer.stop()")
+
+
+def test_a_queue_inside_keras_is_no_wait_for_tensorflow(told):
+    from keras.src.trainers.data_adapters.py_dataset_adapter import OrderedEnqueuer
+
+    class Batches(tf.keras.utils.PyDataset):
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, place):
+            return (zlib.crc32(b"a") % 2 * 1.0,)
+
+    enqueuer = OrderedEnqueuer(Batches(), workers=1)
+    enqueuer.start()
+
+    def take(x):
+        next(enqueuer.get())
+        for _ in enqueuer.get():
+            return x
+        return x
+
+    step = tf.function(lambda x: tf.py_function(take, [x], tf.float32))
+    step.get_concrete_function(tf.constant(1.0))
+    with pfd.record(hang_after=0.2) as recording:
+        thread = threading.Thread(target=step, args=(tf.constant(1.0),))
+        thread.start()
+        assert told.wait()
+        enqueuer.ready_queue.put((1.0,))
+        enqueuer.future_queue.put(SimpleNamespace(get=lambda: (1.0,)))
+        thread.join()
+    assert "waits for an item of a queue, in OrderedEnqueuer.get of Keras" in told.texts[0]
+    (finding,) = recording.findings(select=["hang"])
+    assert "run_functions_eagerly" not in finding.fix
+
+
+@pytest.mark.parametrize(("head", "eagerly"), [("@tf.function\n", True), ("", False)])
+def test_functions_are_run_eagerly_only_where_the_line_calls_one(tmp_path, head, eagerly):
+    text = f"import tensorflow as tf\n{head}def inner(x):\n    return x + 1\ndef body(x):\n    return inner(x)\n"
+    line = len(text.splitlines())
+    facts = {
+        "age_s": 31.0, "what": "TensorFlow, to run what this line asked for", "pool": 0, "lock": True,
+        "frames": [[FILE, line, "body", "return inner(x)"]],
+    }  # fmt: skip
+    notice = {"rule": "hang", "node": 1, "call": 1, "facts": json.dumps(facts)}
+    path = written(
+        tmp_path / "a.pfrec", text, node=[node()], call=[call(1, status="running", end_ns=None)], notice=[notice]
+    )
+    (finding,) = Recording(path).findings(select=["hang"])
+    assert ("run_functions_eagerly" in finding.fix) is eagerly

@@ -12,12 +12,14 @@ from pyfunc_debug.doctor.datasets import rebound_datasets
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.waits import ended_children, forked_pools, handed
+from pyfunc_debug.doctor.waits import ended_children, enqueuers, forked_pools, handed
 from pyfunc_debug.doctor.waits.unlocked import unlocked
 from pyfunc_debug.program.waiting import FOR_PROCESSES
 from pyfunc_debug.records import Finding
 
 NAMES = ("hang",)
+_OF_KERAS = {"predict", "fit", "evaluate", "predict_on_batch", "train_on_batch", "test_on_batch"}
+"""Methods of a model that run a tf.function."""
 _LOCK = re.compile(r"the lock ([\w.]+)")
 
 
@@ -66,7 +68,10 @@ def check(facts: Facts) -> Iterator[Finding]:
             )
             more = [*more, f"{dead['thread']}: {facts.source_line(dead['file'], dead['line'])} "
                     f"{facts.line(dead['file'], dead['line'])}".rstrip()]  # fmt: skip
-        elif "queue" in str(what) and not ended:
+        in_keras: dict[str, Any] = noticed.get("keras") or {}  # type: ignore[assignment]
+        if not dead and in_keras:
+            message = f"{message.rstrip('.')}.{enqueuers.sentence(in_keras, bool(ended))}"
+        elif not dead and "queue" in str(what) and not ended:
             nobody = "took one out" if "room" in str(what) else "put one in"
             message = f"{message.rstrip('.')}. Nobody {nobody}: whoever should is at its end, waits itself, or failed"
         gone: list[dict[str, Any]] = noticed.get("ended") or []  # type: ignore[assignment]
@@ -84,6 +89,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         evidence = [*evidence[-4:], *more]
         fixed = _of_lock(facts, noticed, str(name)) or handed.over(facts, dead, file, line)
         fix = ended_children.fix(facts, file, line, gone)
+        fix = fix or enqueuers.fix(facts, file, line, in_keras)
         fix = fix or (fixed[2] if fixed is not None else "") or _timed(facts, file, line, str(what), pool)
         if fixed is not None and fixed[0]:
             file, line = fixed[:2]
@@ -94,7 +100,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             if forked is not None
             else _own_session(facts, file, line)
             or _iterated(facts, file, line, str(what))
-            or _fix(facts, str(what), pool)
+            or _fix(facts, str(what), pool, _calls_function(facts, file, line))
         )
         yield Finding(
             "hang", "warning" if ended else "error", node, calls, message.rstrip("."), fix,
@@ -369,7 +375,34 @@ def _iterated(facts: Facts, file: Any, line: Any, what: str) -> str:
     )
 
 
-def _fix(facts: Facts, what: str, pool: int) -> str:
+def _calls_function(facts: Facts, file: Any, line: Any) -> bool:
+    """Whether a line calls a tf.function of the program, or what Keras makes one of."""
+    calls = pastes.around(facts.tree(file), line, ast.Call) if line else []
+    called = {pastes.last_name(one.func) for one in calls}
+    made = {
+        name for one in facts.files for part in pastes.walk(facts.tree(one), ast.AST)
+        for name in _functions_made(part)
+    }  # fmt: skip
+    return bool(called & (made | _OF_KERAS))
+
+
+def _functions_made(part: ast.AST) -> Iterator[str]:
+    """The name to which a statement gives a tf.function."""
+    if isinstance(part, ast.FunctionDef):
+        given = [one.func if isinstance(one, ast.Call) else one for one in part.decorator_list]
+        yield from (part.name for one in given if pastes.last_name(one) == "function")
+    elif isinstance(part, ast.Assign) and isinstance(part.value, ast.Call):
+        made = pastes.last_name(part.value.func)
+        if made in ("function", "get_concrete_function"):
+            yield from (pastes.last_name(one) for one in part.targets)
+
+
+def _fix(facts: Facts, what: str, pool: int, calls_function: bool) -> str:
+    if "TensorFlow" in what and not calls_function:
+        return (
+            "do outside of the body what that line asks of TensorFlow, or in NumPy: TensorFlow may need for it the "
+            "threads that such calls hold"
+        )
     if "TensorFlow" in what:
         return (
             "tf.config.run_functions_eagerly(True)  # to see whether it is the tf.function that this body calls; then "
