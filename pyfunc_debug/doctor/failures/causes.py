@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.failures.bodies import (
     arrays_for_numbers,
     body_values,
     bound_arguments,
+    class_indices,
     closed_files,
     datasets_given,
     decorators,
@@ -749,6 +750,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     argument_dtypes.explain,
     texts_for_numbers.explain,
     image_channels.explain,
+    class_indices.explain,
     reshape_counts.plainly,
 )
 
