@@ -10,6 +10,7 @@ from typing import Any
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of, settings
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies import one_file_lock
 from pyfunc_debug.doctor.bodies.shared_objects import are_apart, shared_objects
 from pyfunc_debug.doctor.datasets import batched_maps, pipelines, sequential_maps
 from pyfunc_debug.doctor.facts import Facts
@@ -158,6 +159,7 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
         message = f"{turns}. {message[:1].upper()}{message[1:]}"
     if slow is not None and slow.origin != "user":
         message += f". It waits for {_generator(facts, slow)}, {_runs(facts, slow)}"
+        message += f". It reads by h5py: {one_file_lock.SAID}" if one_file_lock.reads_hdf5(facts, slow) else ""
         if facts.source(slow.file):
             file, line = slow.file or file, _yields_at(facts, slow)
     for number in _singles(facts, loop, slow):
@@ -313,6 +315,8 @@ def _without_loops(facts: Facts, node: Node) -> str:
 def _of_generator(facts: Facts, node: Node) -> str:
     """Its dataset as a map over indices, where calls could run side by side; else the same in words."""
     name = facts.name(node)
+    if one_file_lock.reads_hdf5(facts, node):
+        return one_file_lock.cure(facts, node)
     if _holds_gil(facts, node):
         return _without_loops(facts, node)
     found = pastes.dataset_call(facts, node)
@@ -347,8 +351,11 @@ def _held(facts: Facts, slow: Node | None) -> tuple[str, ...]:
 def _turns(facts: Facts, node: Node) -> str:
     """That a body's parallel calls wait for each other's GIL, with what was measured of it."""
     first, name = _line(facts, node)[0].id, facts.name(node)
-    stage = next((one for one in facts.stages if one.contention.node.id == first), None)
     own = settings(facts.meta, facts.nodes.values()).get(node.id)
+    several = own is not None and own.parallel not in (0, 1)
+    if node.origin == "user" and several and one_file_lock.reads_hdf5(facts, node):
+        return f"num_parallel_calls brings {name} little where it reads by h5py: {one_file_lock.SAID}"
+    stage = next((one for one in facts.stages if one.contention.node.id == first), None)
     if stage is None or own is None or own.parallel in (0, 1) or node.origin != "user":
         return ""
     one = stage.contention
@@ -491,6 +498,9 @@ def _prefetched(facts: Facts, loop: Loop) -> str:
 
 def _of_stage(facts: Facts, loop: Loop, stage: StageAnswer) -> Iterator[str]:
     node, cures = stage.contention.node, list(stage.cures)
+    if one_file_lock.reads_hdf5(facts, node):
+        yield one_file_lock.cure(facts, node)
+        return
     calls = facts.calls(node.id)
     if stage.setting is not None and stage.setting.in_turn and not are_apart(facts, node):
         yield from (one for one in cures if "threadpool" not in one)
