@@ -134,6 +134,91 @@ def test_a_session_without_python_in_what_is_saved_is_not_told(save, tmp_path):
     assert recorded(lambda: session_of(None, lambda *given: save(*given, folder))) == []
 
 
+def halved(boxes):
+    return (boxes / 2.0).astype(np.float32)
+
+
+def printed_beside(save, folder):
+    """A printout that is not on the way to what is served."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None, 2], name="x")
+        y = tf.identity(x * 2.0, name="y")
+        shown = v1.py_func(halved, [y], tf.float32)
+        session.run(shown, {x: np.eye(2)})
+        save(session, x, y, folder)
+
+
+def fed_behind(save, folder):
+    """What the node makes is the input of what is served."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None, 2], name="x")
+        h = v1.py_func(halved, [x], tf.float32)
+        y = tf.identity(h * 2.0, name="y")
+        session.run(y, {x: np.eye(2)})
+        save(session, h, y, folder)
+
+
+def generated(save, folder):
+    """The elements of a generator, and what is fed in their place."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        made = tf.data.Dataset.from_generator(lambda: iter(np.eye(2, dtype=np.float32)), tf.float32, [2])
+        x = v1.placeholder_with_default(v1.data.make_one_shot_iterator(made.batch(2)).get_next(), [None, 2])
+        y = tf.map_fn(lambda row: row * 2.0, x)
+        session.run(y)
+        save(session, x, y, folder)
+
+
+def build_signed(session, x, y, folder):
+    utils = v1.saved_model
+    signature = utils.predict_signature_def({"x": x}, {"y": y})
+    builder = utils.builder.SavedModelBuilder(folder)
+    builder.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature})
+    builder.save()
+
+
+@pytest.mark.parametrize("save", [simple_save, build_signed], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", [printed_beside, fed_behind, generated], ids=lambda one: one.__name__)
+def test_a_node_that_no_signature_runs_is_not_told(program, save, tmp_path):
+    folder = str(tmp_path / "model")
+    assert recorded(lambda: program(save, folder)) == []
+    assert list(pfd.check(folder)) == []
+
+
+def mapped(rows):
+    return tf.map_fn(lambda row: v1.py_func(halved, [row], tf.float32), rows)
+
+
+def initialized_from(session, x, y, folder):
+    started = v1.py_func(halved, [np.ones(2, np.float32)], tf.float32)
+    builder = v1.saved_model.builder.SavedModelBuilder(folder)
+    signature = v1.saved_model.predict_signature_def({"x": x}, {"y": x * 2.0})
+    builder.add_meta_graph_and_variables(
+        session, ["serve"], {"serving_default": signature}, main_op=tf.group(started)
+    )  # fmt: skip
+    builder.save()
+
+
+def under_control(session, x, y, folder):
+    with tf.control_dependencies([y]):
+        z = x * 2.0
+    simple_save(session, x, z, folder)
+
+
+def in_a_loop(session, x, y, folder):
+    simple_save(session, x, mapped(x), folder)
+
+
+@pytest.mark.parametrize(
+    "save", [build_signed, initialized_from, under_control, in_a_loop], ids=lambda one: one.__name__
+)
+def test_a_node_that_a_signature_or_loading_runs_is_told(save, tmp_path):
+    folder = str(tmp_path / "model")
+    body = halved if save in (build_signed, under_control) else None
+    (found,) = recorded(lambda: session_of(body, lambda *given: save(*given, folder)))
+    assert found[:2] == ("serialization", f"the py_func of halved was saved to {folder}")
+    assert [one.rule for one in pfd.check(folder)] == ["serialization"]
+
+
 def convert():
     model = keras.Sequential([keras.layers.Input([3], batch_size=1), Normalise()])
     converter = tf.lite.TFLiteConverter.from_keras_model(model)

@@ -19,6 +19,7 @@ from pyfunc_debug.interception.graphs.functions import readable
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS, python_ops
 from pyfunc_debug.interception.graphs.live import keras_step
 from pyfunc_debug.interception.graphs.retraces import entries
+from pyfunc_debug.interception.graphs.signed import Signed, signed
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.tokens import token_in, token_of
 from pyfunc_debug.program.frames import is_generated, user_frames
@@ -40,6 +41,8 @@ class HeldNode:
       stack: The user's frames that made it, outermost first; empty for a node from a file.
       generator: Whether tf.data made it for `Dataset.from_generator`; `body` is the user's generator then.
       restored: Whether it came from a file: its body is then only whatever has its name in this process.
+      takes: In a file with one signature, the signature's inputs that it is given, where it is given nothing else.
+      shared: Those of them that other ops are given, too.
     """
 
     token: str
@@ -50,6 +53,8 @@ class HeldNode:
     stack: tuple[Frame, ...]
     generator: bool
     restored: bool
+    takes: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -216,30 +221,33 @@ def _saved(folder: str, names: TensorFlowNames) -> Held:
             saved.ParseFromString(opened.read())
     except (OSError, ValueError, TypeError, names.decode_error) as error:
         raise BadOptionError(f"{file} cannot be read: {error}") from error
-    return Held("SavedModel", folder, _defined((graph.graph_def for graph in saved.meta_graphs), names))
+    return Held("SavedModel", folder, _defined([(one.graph_def, signed(one)) for one in saved.meta_graphs], names))
 
 
 def held_in(graph_def: Any, name: str) -> Held:
     """The nodes of a GraphDef, which is about to be written to a file."""
-    return Held("graph", name, _defined([graph_def], _names.load()))
+    return Held("graph", name, _defined([(graph_def, None)], _names.load()))
 
 
-def _defined(graph_defs: Iterable[Any], names: TensorFlowNames) -> tuple[HeldNode, ...]:
+def _defined(graph_defs: Iterable[tuple[Any, Signed | None]], names: TensorFlowNames) -> tuple[HeldNode, ...]:
+    """The nodes of graphs; of those with signatures only what these run."""
     maps = SourceMaps(names)
     found: list[HeldNode] = []
-    for graph_def in graph_defs:
+    for graph_def, run in graph_defs:
         held_by = [("", graph_def.node)]
         held_by += [(one.signature.name, one.node_def) for one in graph_def.library.function]
         for function, nodes in held_by:
             for node in nodes:
-                if node.op in PYFUNC_OPS:
+                if node.op in PYFUNC_OPS and (run is None or run.has(function, node.name)):
                     token = token_in(node)
+                    takes = () if run is None or function else run.takes.get(node.name, ())
                     registered = names.registry.get(token)
                     body = None if registered is None else find_body(registered, names, maps)
                     found.append(
                         HeldNode(
                             token, "py_function" if node.op == "EagerPyFunc" else "numpy_function", body, node.name,
-                            readable(function), (), False, True,
+                            readable(function), (), False, True, takes,
+                            tuple(one for one in takes if run is not None and one in run.shared),
                         )
                     )  # fmt: skip
     found.sort(key=lambda one: (len(one.token), one.token))  # the file's functions come in a hash table's order
