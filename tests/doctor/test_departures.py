@@ -219,6 +219,121 @@ def test_a_node_that_a_signature_or_loading_runs_is_told(save, tmp_path):
     assert [one.rule for one in pfd.check(folder)] == ["serialization"]
 
 
+FIRST = """import numpy as np
+import tensorflow as tf
+
+v1 = tf.compat.v1
+
+
+class Client:
+    def encode(self, texts):
+        return np.array([[len(one), one.count("a")] for one in texts], np.float32)
+
+
+client = Client()
+BODY
+
+
+def program(folder):
+    with tf.Graph().as_default(), v1.Session() as session:
+        texts = v1.placeholder(tf.string, [None])
+        sizes = v1.placeholder(tf.float32, [None])
+        LINE
+        features.set_shape([None, 2])
+        probs = tf.nn.softmax(features)MORE
+        feeds = {texts: ["aab", "bb"], sizes: [1.0, 2.0]}
+        print(session.run(probs, feeds))
+        SAVE
+"""
+BODY = """
+
+def get_encodes(x):
+    text = [t.decode("utf-8") for t in x]
+    return client.encode(text)"""
+LOOPED = """
+
+def get_encodes(x):
+    found = []
+    for one in x:
+        found.append(client.encode([str(one)])[0])
+    return np.array(found, np.float32)"""
+SIZED = """
+
+def get_encodes(x, sizes):
+    return client.encode([str(t) for t in x]) * sizes[:, None]"""
+SIMPLE = 'v1.saved_model.simple_save(session, folder, {"texts": texts}, {"probs": probs})'
+BUILT = """info = v1.saved_model.build_tensor_info
+        signature = v1.saved_model.build_signature_def({"in": info(texts)}, {"out": info(probs)}, "tensorflow/predict")
+        builder = v1.saved_model.Builder(folder)
+        builder.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature})
+        builder.save()"""
+ONE = "features = v1.py_func(get_encodes, [texts], tf.float32)"
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ((BODY, ONE, "", SIMPLE), '{"features": features}, {"probs": probs}'),
+        ((LOOPED, ONE, "", BUILT), '{"features": info(features)}, {"out": info(probs)}'),
+        (
+            (
+                SIZED,
+                "features = v1.py_func(get_encodes, [texts, sizes], tf.float32)",
+                " * sizes[:, None]",
+                'v1.saved_model.simple_save(session, folder, {"a": texts, "b": sizes}, {"probs": probs})',
+            ),
+            '{"features": features, "b": sizes}, {"probs": probs}',
+        ),
+    ],
+    ids=["simple", "built", "shared"],
+)
+def test_what_is_behind_the_first_op_is_saved_where_that_is_python(parts, says, tmp_path):
+    text = FIRST
+    for name, part in zip(("BODY", "LINE", "MORE", "SAVE"), parts):
+        text = text.replace(name, part)
+    for number in range(2):
+        path, folder = tmp_path / f"first_{number}.py", str(tmp_path / f"saved_{number}")
+        path.write_text(text)
+        names = {}
+        exec(compile(text, str(path), "exec"), names)
+        found = recorded(lambda names=names, folder=folder: names["program"](folder))
+        if number == 0:
+            (one,) = found
+            assert "Saved with features as an input, it does not run get_encodes" in one[3]
+            assert says in one[2]
+            text = pasted(text, one[2])
+            (told,) = pfd.check(folder)
+            assert "save with what its function returns as the input in the place of" in told.fix
+            assert '"b"' not in told.fix  # another op needs it as well
+    assert found == []
+    loaded = tf.saved_model.load(folder).signatures["serving_default"]
+    given = {"features": tf.ones([1, 2]), "b": tf.ones([1])}
+    taken = loaded.structured_input_signature[1]
+    assert next(iter(loaded(**{name: given[name] for name in taken}).values())).shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "features = v1.py_func(get_encodes, [tf.strings.lower(texts)], tf.float32)",
+        "features = v1.py_func(get_encodes, [texts], [tf.float32])[0]",
+        "features = v1.py_func(get_encodes, [texts], tf.float32); features = features * 2.0",
+    ],
+)
+def test_what_is_behind_is_not_saved_where_the_lines_do_not_tell_it(line, tmp_path):
+    text = FIRST
+    for name, part in (("BODY", BODY), ("LINE", line), ("MORE", ""), ("SAVE", SIMPLE)):
+        text = text.replace(name, part)
+    path, folder = tmp_path / "first.py", str(tmp_path / "saved")
+    path.write_text(text)
+    names = {}
+    exec(compile(text, str(path), "exec"), names)
+    (found,) = recorded(lambda: names["program"](folder))
+    assert "Saved with" not in found[3]
+    assert "Replace" not in found[2]
+    assert ("returned then" in found[2]) == ("lower" in line)
+
+
 def convert():
     model = keras.Sequential([keras.layers.Input([3], batch_size=1), Normalise()])
     converter = tf.lite.TFLiteConverter.from_keras_model(model)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from tests import forked
 from tests.doctor.test_failures import apply
 
@@ -93,3 +95,32 @@ def test_a_py_function_is_not_registered_as_another_kind_and_no_name_is_pasted_t
     told = said[said.index("pyfunc-debug: both.py") :].split("\n\n")[0]
     assert "Where it is saved (line 10 here)" in " ".join(told.split())
     assert not apply(told, program)
+
+
+FIRST = """
+import numpy as np
+import tensorflow as tf
+v1 = tf.compat.v1
+def sizes(texts):
+    return np.array([len(one) for one in texts], np.float32)
+with tf.Graph().as_default(), v1.Session() as session:
+    texts = v1.placeholder(tf.string, [None])
+    MADE
+    v1.saved_model.simple_save(session, "model", {"texts": texts}, {"doubled": found * 2.0})
+"""
+SERVES = """
+import tensorflow as tf
+predict = tf.saved_model.load("model").signatures["serving_default"]
+print(predict(texts=tf.constant(["aab", "bb"])))
+"""
+
+
+@pytest.mark.parametrize("given", ["texts", "tf.strings.lower(texts)"])
+def test_what_stands_in_front_of_the_first_op_is_not_to_be_saved(given, tmp_path):
+    (tmp_path / "save.py").write_text(FIRST.replace("MADE", f"found = v1.py_func(sizes, [{given}], tf.float32)"))
+    ran(tmp_path, "save.py")
+    (tmp_path / "serve.py").write_text(SERVES)
+    _, said = ran(tmp_path, *RECORD, "serve.py")
+    told = " ".join(said[said.index("pyfunc-debug: serve.py") :].split("\n\n")[0].split())
+    assert ('save with what it returns as the input in the place of "texts"' in told) == (given == "texts")
+    assert ("save up to its inputs" in told) == (given != "texts")

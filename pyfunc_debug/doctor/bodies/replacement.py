@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType
 
+from pyfunc_debug.doctor.bodies.foreign_objects import method_of, values_asked
 from pyfunc_debug.doctor.code import all_nodes, local_names, own_nodes, state_writes
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, py_call
@@ -152,6 +153,9 @@ def _obstacles(
         yield Obstacle(
             file, write.line, text, f"changes Python state ({text}), which graph code would do once, at trace", True
         )
+    if in_ops and not depth:
+        for node, text, why in values_asked(function):
+            yield Obstacle(file, node.lineno, text, why)
     for one in own_nodes(function):
         outside = isinstance(one, _OUTER) and not (
             isinstance(one, ast.With) and all(_graph(item.context_expr, known, modules) for item in one.items)
@@ -180,6 +184,8 @@ def _obstacles(
                 yield Obstacle(file, one.lineno, name, why)
             elif not _graph(one, known, modules):
                 yield Obstacle(file, one.lineno, name, f"uses {name}, which graph code would run once, at trace", True)
+        elif in_ops and name and (head not in local or head == "self") and _is_foreign(one, file, source, known, depth):
+            yield Obstacle(file, one.lineno, f"{name}()", f"calls {name}(), an object of Python's")
         elif isinstance(one.func, ast.Name) and head not in local:
             helper = next(
                 (part for part in ast.walk(source.tree) if isinstance(part, ast.FunctionDef) and part.name == head),
@@ -193,6 +199,14 @@ def _obstacles(
             elif head in _VALUES and not modules:
                 why = f"asks for values ({head}()), which a tensor of a graph does not have"
                 yield Obstacle(file, one.lineno, f"{head}()", why)
+
+
+def _is_foreign(call: ast.Call, file: str, source: Source, known: dict[str, str], depth: int) -> bool:
+    """Whether a call is of an object made outside, whose class computes with more than TensorFlow's ops."""
+    method = method_of(call, source, known)
+    if isinstance(method, ast.FunctionDef):
+        return depth < _DEEPEST and any(_obstacles(file, method, source, _GRAPH_MODULES, depth + 1))
+    return method is True
 
 
 def _of_an_array(call: ast.Call, local: set[str]) -> bool:

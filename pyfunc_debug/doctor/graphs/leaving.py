@@ -7,8 +7,9 @@ distribution.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pyfunc_debug.doctor.bodies.foreign_objects import branches
 from pyfunc_debug.doctor.bodies.replacement import definition, direct_call, obstacles
 from pyfunc_debug.interception.graphs.held import Held, HeldNode
 from pyfunc_debug.places import source_line
@@ -212,7 +213,7 @@ def _in_file(held: Held, node: HeldNode) -> Finding:
         f"{held.name} holds a {node.kind} in {node.graph or 'its graph'}, and of its Python function only the name "
         f"{node.token}: {runs}",
         "save it again without py_function: pyfunc_debug.check(...) on what is saved, in the program that saves it, "
-        "names the line",
+        "names the line" if not node.takes else replacement(replace(node, body=None), "what is saved"),
         "measured" if node.body is None else "likely",
     )  # fmt: skip
 
@@ -227,20 +228,27 @@ def replacement(node: HeldNode, outside: str, in_python: bool = True) -> str:
     """
     body, name = node.body, name_of(node)
     function = None if body is None else definition(body.file, body.line)
-    called = name if body is not None else "it"
+    called = name if body is not None else "its function" if node.takes else "it"
     outer = (
         f"call {called} outside of {outside}: before, and pass its result in; or behind, on its inputs, which are "
         "returned then"
     )
+    if node.takes:  # nothing is left to be saved in front of it
+        keys = " and ".join(f'"{one}"' for one in node.takes if one not in node.shared)
+        outer = (
+            f"save with what {called} returns as {f'the input in the place of {keys}' if keys else 'an input, too'}: "
+            f"who loads it calls {called} first, and feeds that"
+        )
     if body is None or body.file is None or function is None:
         return outer
     found = obstacles(body.file, function)
-    if not found:
+    asks = not node.graph and branches(function)
+    if not found and not asks:
         for frame in reversed(node.stack):
             edit = direct_call((frame.file, frame.line))
             if edit is not None:
                 return "\n".join((edit.instruction(), *edit.lines))  # its source has TensorFlow's ops only
-    what = f"line {found[0].line} ({found[0].text})" if found else "its call"
+    what = f"line {found[0].line} ({found[0].text})" if found else "a loop or a branch" if asks else "its call"
     return f"{name} runs Python at {what}: write it with TensorFlow's ops, or {outer}" + (
         f". pyfunc_debug.graduate({name if name.isidentifier() else '...'}) says whether it could be graph code"
         if in_python

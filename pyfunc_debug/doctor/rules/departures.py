@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.bodies.string_ops import as_string_ops
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.graphs import leaving
+from pyfunc_debug.doctor.graphs.saved_behind import saved_behind
 from pyfunc_debug.doctor.rules.needless_python import as_graph_code
 from pyfunc_debug.events import TFLITE, Body
 from pyfunc_debug.interception.graphs.held import HeldNode
@@ -39,7 +40,16 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
     site = None if noted["site"] is None else Frame(noted["site"][0], noted["site"][1], noted["site"][2])
     body = Body(noted["body"], noted["file"], noted["line"], (), internal=False)
     node = HeldNode(
-        noted["name"], noted["kind"], body, noted["op"], noted["function"], stack, noted["generator"], restored=False
+        noted["name"],
+        noted["kind"],
+        body,
+        noted["op"],
+        noted["function"],
+        stack,
+        noted["generator"],
+        restored=False,
+        takes=tuple(noted.get("takes", ())),
+        shared=tuple(noted.get("shared", ())),
     )
     name, graduates = leaving.name_of(node), facts.front != "shell"
     kind = nodes[0].kind if nodes else node.kind  # a py_func is one, too
@@ -57,6 +67,13 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
                 'custom op")'
             )
         fix = _in_graph(facts, nodes) or leaving.replacement(node, outside, graduates)
+        behind = None if fix.startswith(("Put", "Replace")) else _behind(facts, nodes, site, node)
+        if behind is not None:
+            fix, given = behind
+            message += (
+                f". Saved with {given} as an input, it does not run {name}: who loads it calls {name} first, and feeds "
+                "what that returns"
+            )
     elif node.generator:
         message = (
             f"the elements of a dataset for the tf.data service at {noted['to']} come from the Python generator "
@@ -87,6 +104,13 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
 
 def _in_graph(facts: Facts, nodes: Sequence[Node]) -> str:
     return (as_graph_code(facts, nodes[0]) or as_string_ops(facts, nodes[0])) if nodes else ""
+
+
+def _behind(facts: Facts, nodes: Sequence[Node], site: Frame | None, node: HeldNode) -> tuple[str, str] | None:
+    """The lines that save what is behind a node, where that is the first op on the signature's inputs."""
+    if site is None or len(nodes) != 1:
+        return None
+    return saved_behind(facts, nodes[0], site, node.takes, node.shared)
 
 
 def _saved_first(facts: Facts, site: Frame | None) -> str:

@@ -101,7 +101,7 @@ class Departures:
                 self._observer.notice(
                     notice, None if node.generator else node.token, None, name=node.token, body=body.name,
                     file=body.file, line=body.line, kind=node.kind, op=node.op, function=node.graph, to=to, site=site,
-                    generator=node.generator,
+                    generator=node.generator, takes=list(node.takes), shared=list(node.shared),
                 )  # fmt: skip
         except Exception as error:
             self._observer.trouble("describing what leaves the process", error)

@@ -12,6 +12,8 @@ from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
+from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.interception.graphs.held import held
 from pyfunc_debug.program.frames import is_installed, is_user
 
 RULE = "serialization"
@@ -21,6 +23,7 @@ _LOADS = ("load", "load_model", "import_graph_def", "import_meta_graph", "TFSMLa
 _OTHERS = ("np", "numpy", "json", "pickle", "yaml", "torch", "joblib", "toml")
 """Modules whose `load` is of something else."""
 _NODES = ("py_function", "numpy_function", "py_func")
+_LAST = "save up to its inputs, return these, and call the Python function here on them"
 _MOST, _WRITTEN = 3, 60
 """Inputs or results of a node that are written out, and letters of their names."""
 
@@ -47,10 +50,33 @@ def explain(situation: Situation) -> Explanation | None:
         or _in_two(situation, spot, cause)
         or Explanation(
             RULE, spot.file, spot.line, cause, None,
-            f"Where it is saved{_where(spot)}: write what it does with TensorFlow's ops and save again, or save up to "
-            "its inputs, return these, and call the Python function here on them.",
+            f"Where it is saved{_where(spot)}: write what it does with TensorFlow's ops and save again, or "
+            f"{_first(situation, token) or _LAST}.",
         )
     )  # fmt: skip
+
+
+def _first(situation: Situation, token: str) -> str:
+    """What to save where the node is the first op on the signature's inputs: nothing stands in front of it."""
+    for spot in situation.spots:
+        for one in calls(spot.source.tree):
+            given = (*one.args, *(part.value for part in one.keywords))
+            texts = [part.value for part in given if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+            loads = dotted(one.func).rpartition(".")[2] in _LOADS
+            takes = next((found for text in texts if loads and (found := _taken_first(text, token))), ())
+            if takes:
+                keys = " and ".join(f'"{one}"' for one in takes)
+                return f"save with what it returns as the input in the place of {keys}; call it here, and feed that"
+    return ""
+
+
+def _taken_first(folder: str, token: str) -> tuple[str, ...]:
+    """The inputs that a node of a SavedModel is given, where these are the signature's own."""
+    try:
+        nodes = held(folder).nodes
+    except BadOptionError:
+        return ()
+    return next((node.takes for node in nodes if node.token == token), ())
 
 
 def _eager(node: re.Match[str] | None) -> bool:
