@@ -239,6 +239,7 @@ class Notice(str, Enum):
     COMPILED_LOSS = "compiled-loss"
     TARGET_RANGE = "target-range"
     COUNTED_STEPS = "counted-steps"
+    GROWN_GRAPH = "grown-graph"
     LABEL_WEIGHTS = "label-weights"
     MISSED_WEIGHTS = "missed-weights"
     LAMBDA_SHAPE = "lambda-shape"

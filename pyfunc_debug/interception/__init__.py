@@ -26,6 +26,7 @@ from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
 from pyfunc_debug.interception.gradients.mapped import MappedGradients
 from pyfunc_debug.interception.graphs.departures import Departures
 from pyfunc_debug.interception.graphs.functions import Functions
+from pyfunc_debug.interception.graphs.grown_graphs import GrownGraphs
 from pyfunc_debug.interception.graphs.inputs import Inputs
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.nodes import Nodes
@@ -242,6 +243,8 @@ class Interception:
             patches.append(Patch(found.save_module, "save_and_return_nodes", save))
         if found.builder_type is not None:
             patches.append(Patch(found.builder_type, "save", self._departures.builder_save))
+        if found.session_type is not None:
+            patches.append(Patch(found.session_type, "run", GrownGraphs(self._observer).session_run))
         if found.freezing is not None:
             patches.append(Patch(found.freezing, private.FREEZE, self._departures.freeze))
         if found.data_service is not None:

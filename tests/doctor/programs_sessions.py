@@ -257,3 +257,111 @@ def gradients_of_what_a_py_func_made():
         loss = tf.reduce_sum(tf.square(read))
         gradient = tf.gradients(loss, read)[0]
         session.run(gradient, {x: [1.0, 2.0]})
+
+
+# -- growing-graph ----------------------------------------------------------------------------------------------------
+
+
+def elements():
+    made = tf.data.Dataset.from_tensor_slices(np.arange(100, dtype=np.float32))
+    return tf.compat.v1.data.make_one_shot_iterator(made)
+
+
+@triggers("growing-graph", pastes=True, says="`it.get_next()` adds 1 op to the graph in each turn")
+def the_next_element_in_each_turn():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        it = elements()
+        total = 0.0
+        for _ in range(30):
+            total += session.run(it.get_next())
+        assert total == 435.0
+
+
+@triggers("growing-graph", pastes=True, says="`tf.add(x, 1.0)` adds 2 ops to the graph in each turn")
+def a_sum_in_each_turn():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x, step = tf.compat.v1.placeholder(tf.float32), 0
+        while step < 25:
+            _, found = session.run([x, tf.add(x, 1.0)], {x: step})
+            assert found == step + 1
+            step += 1
+
+
+@triggers("growing-graph", pastes=True, says="`model(x)` adds")
+def a_model_in_each_turn():
+    def model(x):
+        return tf.reduce_sum(tf.square(x))
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [2])
+        for epoch in range(5):
+            for step in range(8):
+                loss = model(x)
+                found = session.run(loss, {x: [epoch, step]})
+                assert found == epoch**2 + step**2
+
+
+@triggers("growing-graph", pastes=True, says="`it.get_next()` adds 1 op to the graph in each turn")
+def an_element_until_there_is_none():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        it, count = elements(), 0
+        try:
+            while True:
+                it.get_next().eval(session=session)
+                count += 1
+        except tf.errors.OutOfRangeError:
+            pass
+        assert count == 100
+
+
+@triggers("growing-graph", says="by a placeholder and feed_dict")
+def an_assignment_in_each_turn():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        rate = tf.compat.v1.get_variable("rate", [], use_resource=True)
+        for step in range(30):
+            session.run(rate.assign(0.1 / (step + 1)))
+
+
+@triggers("growing-graph", says="by a placeholder and feed_dict")
+def a_buffer_that_changes():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        kept = np.zeros(3, np.float32)
+        for step in range(30):
+            kept[step % 3] += 1
+            session.run(tf.reduce_sum(kept))
+
+
+@triggers("growing-graph", says="by a placeholder and feed_dict")
+def an_iterator_in_each_turn():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        made = tf.data.Dataset.range(3)
+        for _ in range(30):
+            assert session.run(tf.compat.v1.data.make_one_shot_iterator(made).get_next()) == 0
+
+
+@near("growing-graph")
+def the_next_element_asked_for_once():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        following = elements().get_next()
+        for _ in range(60):
+            session.run(following)
+
+
+@near("growing-graph")
+def a_graph_in_each_turn():
+    for number in range(40):
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            x = tf.constant(float(number))
+            for _ in range(2):
+                session.run(tf.add(x, 1.0))
+
+
+@near("growing-graph")
+def parts_that_are_made_as_they_are_needed():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32)
+        heads = {}
+        for step in range(60):
+            if step % 6 not in heads:
+                heads[step % 6] = x * float(step)
+            session.run(heads[step % 6], {x: 1.0})

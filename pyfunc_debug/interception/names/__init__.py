@@ -60,6 +60,8 @@ class TensorFlowNames:
     """What saves a SavedModel; None where that cannot be watched."""
     builder_type: Any
     """What saves a graph of TensorFlow 1 as a SavedModel; None where that cannot be watched."""
+    session_type: Any
+    """What runs graphs of TensorFlow 1; None where that cannot be watched."""
     freezing: Any
     """What makes constants of a graph's variables; None where that cannot be watched."""
     data_service: Any
@@ -193,6 +195,7 @@ def load() -> TensorFlowNames:
             ("obj", "export_dir", "signatures", "options", "experimental_skip_checkpoint"),
         ),
         builder_type=_method_of("tensorflow.python.saved_model.builder_impl:_SavedModelBuilder", "save"),
+        session_type=_method_of("tensorflow.python.client.session:BaseSession", "run"),
         freezing=_holding(
             "tensorflow.python.framework.convert_to_constants:convert_variables_to_constants_from_session_graph",
             ("session", "graph_def", "output_node_names", "variable_names_allowlist", "variable_names_denylist"),
