@@ -13,7 +13,16 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.datasets import held, leaves, stacks
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_batched, is_dataset, method_calls, shape_of
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
+    calls,
+    is_batched,
+    is_dataset,
+    lookup,
+    method_calls,
+    of_keras,
+    shape_of,
+)
 
 _NAMES = ("shaped", "with_shapes")
 _BATCH = "[None, *s.shape[1:]]"
@@ -43,7 +52,7 @@ def shaped(situation: Situation) -> Edit | None:
             found = [(one, value) for one in given if is_dataset(value := dataset_of(one, spot))]
             if found and statement is not None:
                 size = next((one.value for one in call.keywords if one.arg == "batch_size"), None)
-                return _handed(spot, statement, found, size)
+                return _handed(spot, statement, call, found, size)
     spot = situation.last  # type: ignore[assignment]
     if spot is None:
         return None
@@ -143,14 +152,27 @@ def dataset_of(node: ast.expr, spot: Spot) -> Any:
     return spot.value(node.id) if isinstance(node, ast.Name) else None
 
 
-def _handed(spot: Spot, statement: ast.stmt, found: list[tuple[ast.expr, Any]], size: ast.expr | None) -> Edit | None:
+def _handed(
+    spot: Spot, statement: ast.stmt, call: ast.Call, found: list[tuple[ast.expr, Any]], size: ast.expr | None
+) -> Edit | None:
     """What Keras is given, with its shapes; batched where only an argument of Keras says how, which it leaves out."""
     if len({type(value.element_spec) is tuple for _, value in found}) > 1:
         return None
     single = size is not None and not any(is_batched(value) for _, value in found)
     new = f"{{1}}({{0}}).batch({spot.source.text(size)})" if single and size is not None else "{1}({0})"
     pieces = dict.fromkeys((one for one, _ in found), new)
-    return _defined(spot, statement, pieces, found[0][1], "s.shape" if single else _size(found[0][1], spot))
+    shape = "s.shape" if single else _size(found[0][1], spot)
+    if shape == _BATCH and _takes_any_length(call, spot):
+        shape = _OPEN
+    return _defined(spot, statement, pieces, found[0][1], shape)
+
+
+def _takes_any_length(call: ast.Call, spot: Spot) -> bool:
+    """Whether the model of `model.fit(...)` has an input with another open size than that of the batch."""
+    model: Any = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+    inputs = getattr(model, "inputs", None) if of_keras(type(model), "Model") and model.built else None
+    sizes = [shape_of(one) for one in inputs] if isinstance(inputs, list) else []
+    return any(one is not None and None in one[1:] for one in sizes)
 
 
 def _defined(spot: Spot, statement: ast.stmt, pieces: dict[ast.expr, str], dataset: Any, shape: str) -> Edit | None:
