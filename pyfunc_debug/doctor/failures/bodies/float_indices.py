@@ -11,12 +11,15 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import alias, described, is_ndarray, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, described, is_ndarray, lookup, root_is
 
 _SAID = re.compile(
     r"only integers, slices|arrays used as indices must be of integer|indices must be integers or slices, not"
     r"|has no attribute '__index__'|object cannot be interpreted as an integer"
+    r"|expected a sequence of integers or a single integer, got"
 )
+_COUNTS = ("size", "shape", "num", "n", "count", "repeats", "axis")
+"""Parameters of NumPy's functions that are whole numbers."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -37,8 +40,32 @@ def explain(situation: Situation) -> Explanation | None:
                 pieces[part] = text
                 what = described(value) if hasattr(value, "dtype") else "float"
                 told = told or f"an index is a whole number, and `{spot.source.text(part)}` is {what}."
+    if not pieces:
+        return _as_count(spot, statement)
     edit = in_place(spot, pieces)
     return Explanation(RULE, spot.file, spot.line, told, edit) if edit is not None else None
+
+
+def _as_count(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """`np.random.choice(rows, size=128 / 2)`: a size that is a float, as `/` gives one."""
+    found: list[tuple[ast.Call, ast.expr, float]] = []
+    for call in calls(statement):
+        if not root_is(call.func, spot, "numpy") and dotted(call.func) != "range":
+            continue
+        given = [*call.args, *(word.value for word in call.keywords if word.arg in _COUNTS)]
+        given += [part for one in given if isinstance(one, (ast.Tuple, ast.List)) for part in one.elts]
+        values = [(one, computed(one, spot)) for one in given if not isinstance(one, (ast.Tuple, ast.List))]
+        found += [
+            (call, one, value) for one, value in values
+            if isinstance(value, float) and value.is_integer() and not isinstance(one, ast.Constant)
+        ]  # fmt: skip
+    if len(found) != 1:
+        return None
+    call, node, value = found[0]
+    text = spot.source.text(node)
+    edit = in_place(spot, {node: f"int({text})"})
+    cause = f"{dotted(call.func)} takes a whole number there, and `{text}` is the float {value}: `/` gives floats."
+    return Explanation(RULE, spot.file, spot.line, cause, edit) if edit is not None else None
 
 
 def _takes_places(value: Any) -> bool:

@@ -24,6 +24,7 @@ _SAID = re.compile(
     r"'NoneType' object (?:has no attribute '(\w+)'|is not (?:callable|subscriptable|iterable|an iterator))"
     r"|cannot unpack non-iterable NoneType|unsupported operand type\(s\) for \S+: .*'NoneType'"
     r"|object of type 'NoneType' has no len|Invalid `element`\. `element` should not be empty"
+    r"|Attempt to convert a value \(None\) with an unsupported type \(<class 'NoneType'>\)"
     r"|Received: None \(of type <class 'NoneType'>\)|'NoneType' object does not support"
     r"|Argument `fetch` = None has invalid type"
     r"|invalid value None of type <class 'NoneType'>|Got 'None' \(of type <class 'NoneType'>\)"
@@ -260,12 +261,34 @@ def _of_attribute(situation: Situation, spot: Spot, node: ast.Attribute) -> Expl
             if begins is None or given is None:
                 continue
             text = spot.source.text(node)
+            tested = _tested(source, begins, name)
+            if tested is not None:
+                return _of_default(situation, spot, text, kind, begins, tested, file)
             setters = [one for one in methods if one is not begins and _kept(one, name) is not None]
             if isinstance(given, ast.Constant) and given.value is None and setters:
                 cause = f"{text} is None: {kind} begins so (line {given.lineno}), and {setters[0].name} sets it."
                 return Explanation(RULE, spot.file, spot.line, cause, None, f"Call {setters[0].name} before.")
             if isinstance(given, ast.Name) and given.id in parameters(begins):
                 return _of_default(situation, spot, text, kind, begins, given.id, file)
+    return None
+
+
+def _tested(source: Source, begins: ast.FunctionDef, name: str) -> str | None:
+    """The parameter by which `__init__` decides that `self.name` is None: `if size is not None: ... else: ...`."""
+    for one in own_nodes(begins):
+        none = isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and one.value.value is None
+        if (
+            not none
+            or not isinstance(one, ast.Assign)
+            or [dotted(target) for target in one.targets] != [f"self.{name}"]
+        ):
+            continue
+        around = source.parent(one)
+        asked = [part.id for part in ast.walk(around.test) if isinstance(part, ast.Name)] if (
+            isinstance(around, ast.If)
+        ) else []  # fmt: skip
+        if len(set(asked)) == 1 and asked[0] in parameters(begins):
+            return asked[0]
     return None
 
 
