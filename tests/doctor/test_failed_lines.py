@@ -38,3 +38,36 @@ def test_texts_are_shown_with_those_of_the_line_that_called_it_where_values_are_
     above = "in line 12, which called it: path is 'folder/secret', name is 'secret'" in said
     assert (kept, above) == (values == "summary",) * 2
     assert ("path is str of 10" in said) == (values == "none")
+
+
+OBJECT = """
+import tensorflow as tf
+
+
+class Loader:
+    def __init__(self, scale="2", limit=None):
+        self.scale = scale
+        self.limit = limit
+
+    def read(self, image):
+        raise OSError(f"{self.scale} {self.limit}")
+
+    def body(self, image):
+        if self.scale:
+            return self.read(image)
+
+
+list(tf.data.Dataset.range(1).map(lambda i: tf.py_function(Loader().body, [i], tf.float32)))
+"""
+
+
+def test_what_the_line_reads_of_an_object_is_shown_and_nothing_that_autograph_added(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(OBJECT)
+    recording = pfd.record(gil=False)
+    with pytest.raises(tf.errors.UnknownError), recording:
+        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
+    [told] = [one for one in recording.findings() if one.rule == "body-raised"]
+    said = " ".join(told.evidence)
+    assert "self.scale is '2', self.limit is None" in said
+    assert "do_return" not in said

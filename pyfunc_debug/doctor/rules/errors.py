@@ -101,7 +101,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         where = f"behind {body}, which had given its element" if refused else f"in {body}"
         yield Finding(
             "body-raised", severity, node, (first,),
-            f"{kind} {where}: {often} (first in call #{first}): {_first_lines(message)}{after}",
+            f"{kind} {where}: {often} (first in call #{first}): {_first_lines(message).rstrip('.')}{after}",
             leave or (values.fix if values is not None else facts.stop_at(body, "after" if refused else "error")),
             file, line, several(counts), evidence,
             confidence="likely" if values is not None and values.likely and not leave else "measured",

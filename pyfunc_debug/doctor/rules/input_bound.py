@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.datasets import batched_maps, pipelines, sequential_map
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators import indexed_generators
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
-from pyfunc_debug.doctor.rules import needless_python, parallel_generators, recomputed, single_elements
+from pyfunc_debug.doctor.rules import endless_epochs, needless_python, parallel_generators, recomputed, single_elements
 from pyfunc_debug.events import Notice
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Frame, Node
@@ -51,7 +51,11 @@ _MOST, _SOME = 0.5, 0.1
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a loop."""
     told: set[tuple[str, str]] = set()
-    for loop, pace in _bound(facts):
+    found_loops = list(_bound(facts))
+    endless = {one.file for one in endless_epochs.check(facts)} if found_loops else set()
+    for loop, pace in found_loops:
+        if loop.site is not None and loop.site.file in endless:
+            continue  # its trouble is that it never ends
         found = _finding(facts, loop, loop.wait_share or 0.0, pace)
         if (found.message, found.fix) not in told:  # training and validation in one line
             told.add((found.message, found.fix))

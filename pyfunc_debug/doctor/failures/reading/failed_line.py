@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from pyfunc_debug.doctor.code import local_names
 from pyfunc_debug.doctor.failures.pastes.wrapping import entry
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Spot, situation
 from pyfunc_debug.doctor.failures.reading.source import names, short
@@ -42,7 +43,7 @@ def held(error: BaseException, locate: Locate, rows: Query, shown: bool = False)
         for what in (_what(spot.variables[name], shown),) if what
     ]  # fmt: skip
     stored = [one.id for one in ast.walk(header) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
-    told = [(name, what) for name, what in told if name in stored]
+    told = [(name, what) for name, what in told if name in stored] + _attributes(header, spot, shown)
     outer = found.outer(spot) if found.body and shown else None
     around = _around(outer) if outer is not None else []
     if not told and not around:
@@ -53,8 +54,24 @@ def held(error: BaseException, locate: Locate, rows: Query, shown: bool = False)
 
 def _around(spot: Spot) -> list[tuple[str, str]]:
     """The texts and numbers of the function that called the one that raised."""
+    if not isinstance(spot.function, ast.FunctionDef):
+        return []
+    own = local_names(spot.function)  # AutoGraph has others beside them
     plain = [(name, value) for name, value in spot.variables.items() if type(value) in (*_NUMBERS, str, bytes)]
-    return [(name, _what(value, True)) for name, value in plain if isinstance(spot.function, ast.FunctionDef)]
+    return [(name, _what(value, True)) for name, value in plain if name in own]
+
+
+def _attributes(header: ast.AST, spot: Spot, shown: bool) -> list[tuple[str, str]]:
+    """What the line reads of objects: `self.size` that is None, or a number."""
+    read = [one for one in ast.walk(header) if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)]
+    found = {}
+    for one in read:
+        owner = spot.variables.get(one.value.id) if isinstance(one.value, ast.Name) else None
+        kept = getattr(owner, "__dict__", None)
+        value = kept.get(one.attr, kept) if type(kept) is dict else kept
+        if (value is None and type(kept) is dict) or type(value) in (*_NUMBERS, str, bytes):
+            found[ast.unparse(one)] = _what(value, shown)
+    return [(name, what) for name, what in found.items() if what]
 
 
 def _what(value: Any, shown: bool) -> str:
