@@ -236,7 +236,8 @@ class _Ending:
 
                 text = ledger_text(ledger, width, color, explained=bool(found or unknown), short=True)
             if unknown:
-                warned = any(one.rule in _OF_NONE for one in findings)
+                later = _OF_NONE if unknown != _OF_CHILD else ("serialization",)
+                warned = any(one.rule in later for one in findings)
                 known = "no sure cause for this {}; what it found may be it:" if warned else "no cause for this {}."
                 text = f"{text}\n\npyfunc-debug knows {known.format(unknown)}".lstrip("\n")
             if text:
@@ -258,6 +259,8 @@ class _Ending:
         print(f"{space}{len(job)} processes recorded in {os.path.relpath(folder)}", file=sys.stderr)
 
 
+_OF_CHILD = "CalledProcessError"
+"""What a program fails with whose child failed, as one that loads what was saved."""
 _OF_NONE = ("cut-gradient", "none-gradient", "untaped")
 """Rules of a gradient that is None, which a program may fail on later."""
 

@@ -276,10 +276,17 @@ def test_the_text_of_where_a_node_was_made_has_no_frame_of_ours(tmp_path):
             "print(t.gradient(x**2, x).numpy())\n",
             "knows no sure cause for this AttributeError; what it found may be it:\n\nwarning: p.py:5:",
         ),
+        (
+            "import subprocess, sys\nimport tensorflow as tf\nmodule = tf.Module()\n"
+            "double = lambda x: tf.numpy_function(lambda y: y * 2, [x], tf.float32)\n"
+            "module.double = tf.function(double, input_signature=[tf.TensorSpec([])])\n"
+            "tf.saved_model.save(module, 'saved')\nsubprocess.run([sys.executable, '-c', '1 / 0'], check=True)\n",
+            "knows no sure cause for this CalledProcessError; what it found may be it:\n",
+        ),
         ("import tensorflow as tf\ntf.py_function(lambda x: 1 / 0, [1.0], tf.float32)\n", "[body-raised]"),
         ("import tensorflow as tf\nprint(tf.function(lambda x: x * 2)(tf.constant(1.0)))\n", "recorded in"),
     ],
-    ids=["unknown", "likely", "known", "well"],
+    ids=["unknown", "likely", "child", "known", "well"],
 )
 def test_of_a_failure_without_a_known_cause_it_is_said_that_none_is_known(tmp_path, program, said):
     (tmp_path / "p.py").write_text(program)
