@@ -11,7 +11,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, in_place
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup
 from pyfunc_debug.doctor.failures.reading.tables import is_frame, is_table, valued
 
@@ -47,7 +47,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _absent(spot: Spot, key: str | float, node: ast.expr, owner: str, keys: frozenset[Any]) -> Explanation | None:
     """A key of which a dict has no form: what it has, and how one asks for what may not be there."""
-    if any(dotted(one) == f"{owner}.loc" for one in ast.walk(spot.source.tree) if isinstance(one, ast.Attribute)):
+    if owner.endswith(".loc"):  # a table's rows: others know more of them
         return None
     some = sorted(keys, key=str)[:3]
     listed = short(", ".join(map(repr, some)), 60) + (", ..." if len(keys) > len(some) else "")
