@@ -135,8 +135,13 @@ def checked(facts: Facts, file: str) -> str:
     """What makes TensorFlow name the op: above the first line behind the imports."""
     tf, tree = pastes.module(facts, file, "tensorflow"), facts.tree(file)
     line = f"{tf or 'tf'}.debugging.enable_check_numerics()  # fails at the first op that makes NaN, and names it"
+    body: list[ast.stmt] = getattr(tree, "body", [])
+    imports = [
+        place for place, one in enumerate(body)
+        if isinstance(one, (ast.Import, ast.ImportFrom)) and "tensorflow" in ast.unparse(one)
+    ]  # fmt: skip
     after = [
-        one for one in getattr(tree, "body", ())
+        one for one in body[imports[-1] + 1 if imports else 0 :]
         if not isinstance(one, (ast.Import, ast.ImportFrom))
         and not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
     ]  # fmt: skip

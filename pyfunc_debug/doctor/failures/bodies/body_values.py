@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, holds, of_a_ten
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, parameters
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import alias, bytes_of, calls, dtype_of
 
 _ARITY = re.compile(r"(\w+)\(\) (?:missing (\d+) required positional arguments?: (.*)|takes (.*) but (\d+) w)")
@@ -197,14 +197,48 @@ def _arity(situation: Situation) -> Explanation | None:
         return _mapped(node, call, takes, int(match[5] or 0)) if isinstance(call, Decorated) and call.head else None
     texts = [source.text(one) for one in given.elts]
     flat = [part for one in given.elts for part in (one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one])]
-    new = [*texts, *takes[count:]] if count < len(takes) else texts[: len(takes)]
-    new = [source.text(one) for one in flat] if len(flat) == len(takes) else new
-    found = source.replaced({given: f"[{', '.join(new)}]"})
+    new = texts[: len(takes)]
+    missing: list[str] = []
+    if count < len(takes):
+        known = [_seen_as(name, call, source) for name in takes[count:]]
+        missing = [name for name, text in zip(takes[count:], known) if not text]
+        new = [*texts, *known]
+    if len(flat) == len(takes):
+        new, missing = [source.text(one) for one in flat], []
+    found = source.replaced({given: f"[{', '.join(new)}]"}) if not missing else None
     cause = (
         f"{node.called} takes {len(takes)} value{'s' if len(takes) != 1 else ''} ({', '.join(takes)}), but inp gives "
         f"it {count} ({', '.join(texts)}). A body gets one argument for each value in inp."
     )
     edit = edit_of(node.site[0], found)
-    return Explanation(
-        RULE, *node.site, cause, edit, "" if edit else "Give inp one value for each parameter.", "likely"
-    )
+    advice = f"Add to inp what is meant for {' and '.join(missing)}." if missing else (
+        "Give inp one value for each parameter."
+    )  # fmt: skip
+    return Explanation(RULE, *node.site, cause, edit, "" if edit else advice, "likely")
+
+
+def _seen_as(name: str, call: ast.expr, source: Source) -> str:
+    """What a parameter's value is called where a node is made: by its own name, or as an attribute of the object."""
+    around = list(source.around(call))
+    functions = [one for one in around if isinstance(one, (ast.FunctionDef, ast.Lambda))]
+    bound = {parameter for one in functions for parameter in parameters(one)}
+    bound |= {part for one in (*functions, source.tree) for part in _bound_in(one)}
+    if name in bound:
+        return name
+    holder = next((one for one in around if isinstance(one, ast.ClassDef)), None)
+    kept = {
+        dotted(one) for one in (ast.walk(holder) if holder is not None else ())
+        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
+    }  # fmt: skip
+    return next((text for text in (f"self.{name}", f"self._{name}") if text in kept), "")
+
+
+def _bound_in(scope: ast.AST) -> set[str]:
+    """Names that a function binds, or a file at its top."""
+    if isinstance(scope, ast.Module):
+        return {one.id for part in scope.body for one in ast.walk(part)
+                if isinstance(part, (ast.Assign, ast.For, ast.With)) and isinstance(one, ast.Name)
+                and isinstance(one.ctx, ast.Store)}  # fmt: skip
+    return {one.id for one in own_nodes(scope) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)} if (
+        isinstance(scope, ast.FunctionDef)
+    ) else set()  # fmt: skip

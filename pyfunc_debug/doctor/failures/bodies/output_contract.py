@@ -249,7 +249,8 @@ def _other_dtype(
         why = "it depends on what it is given" if only else "it depends on the way through the body"
         cause = f"{said}, as {others:,} calls of it returned: {why}. Each has to."
         line = (edit.file, edit.first) if edit is not None else node.site or ("", 0)
-        advice = "" if edit else f"Cast what each `return` of {node.called} gives to {wanted}."
+        which = "what" if len(node.tout) == 1 else f"value {position} of what"
+        advice = "" if edit else f"Cast {which} each `return` of {node.called} gives to {wanted}, or declare {got}."
         return Explanation(RULE, *line, cause, edit, advice, "likely") if line[0] else None
     if got == "string" and wanted in _OF_TEXT and _holds_numbers(situation, wanted):
         edit = _cast(situation, node, position, wanted, of_text=True)
