@@ -19,6 +19,7 @@ from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import is_ndarray, item, lookup
 
 _SAID = re.compile(r"^index (\d+) is out of bounds for axis (\d+) with size (\d+)")
+_INTO_NOTHING = re.compile(r"could not broadcast input array from shape \([\d,]+\) into shape \((?:\d+,)*0(?:,\d*)*\)")
 _OF_LISTS = ("list index out of range", "list assignment index out of range", "tuple index out of range")
 _CASTS = {"int", "int32", "int64", "int8", "int16", "uint8", "float"}
 _METHODS = {"numpy", "item", "astype"}
@@ -38,7 +39,11 @@ class _Sum:
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if one index of the failing line is too large, and a value that the body was given is in it."""
     spot, statement = situation.last, situation.statement
-    if not situation.body or situation.kind != "IndexError" or spot is None or statement is None:
+    if not situation.body or spot is None or statement is None:
+        return None
+    if situation.kind == "ValueError" and _INTO_NOTHING.search(situation.message):
+        return _behind(spot, statement)
+    if situation.kind != "IndexError":
         return None
     said = _SAID.search(situation.message)
     if said is None and situation.message not in _OF_LISTS:
@@ -71,6 +76,45 @@ def explain(situation: Situation) -> Explanation | None:
     return Explanation(
         RULE, spot.file, spot.line, cause, None, f"{larger}, or correct what gives {short(inside, 30)} {value}.",
     )  # fmt: skip
+
+
+def _behind(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """`targets[row, start:end] = box` whose `start` is behind the last place: the slice is empty."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    owner: Any = _value(target.value, spot) if isinstance(target, ast.Subscript) else None
+    if not isinstance(target, ast.Subscript) or not is_ndarray(owner) or spot.function is None:
+        return None
+    text = spot.source.text
+    for axis, part in enumerate(target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]):
+        start = _number(part.lower, spot) if isinstance(part, ast.Slice) and part.lower is not None else None
+        if not isinstance(part, ast.Slice) or start is None or axis >= owner.ndim or start < owner.shape[axis]:
+            continue
+        size, name, lower = int(owner.shape[axis]), short(text(target.value), 30), part.lower
+        made = _length(target.value, axis, size, spot)
+        by = f" (`{short(text(made), 40)}`)" if made is not None else ""
+        cause = f"`{short(text(part), 30)}` begins at {start}, and {name} has {size} places on axis {axis}{by}."
+        parts: dict[str, int] = {}
+        for source in (_made_of(lower, spot), made):
+            for one in ast.walk(source) if source is not None else ():
+                if isinstance(one, ast.Name) and (number := _number(one, spot)) is not None:
+                    parts[one.id] = number
+        listed = " and ".join(f"{one} is {number}" for one, number in parts.items())
+        cause += f" Here {listed}." if listed else ""
+        return Explanation(
+            RULE, spot.file, spot.line, cause, None, f"Make {name} longer on that axis, or correct what begins there.",
+        )  # fmt: skip
+    return None
+
+
+def _made_of(lower: ast.expr | None, spot: Spot) -> ast.expr | None:
+    """What a name of the line was assigned above it; the expression itself where it has none."""
+    if not isinstance(lower, ast.Name) or spot.function is None:
+        return lower
+    found = [
+        one.value for one in ast.walk(spot.function)
+        if isinstance(one, ast.Assign) and one.lineno < spot.line and lower.id in map(ast.unparse, one.targets)
+    ]  # fmt: skip
+    return found[-1] if found else None
 
 
 def _beyond(
