@@ -222,7 +222,8 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     if wanted == "more":
         part, parts = map(int, config.option.part.split("/"))
         chosen = [item for item in chosen if zlib.crc32(item.nodeid.encode()) % parts == part - 1]
-    config.hook.pytest_deselected(items=[item for item in items if item not in {*chosen}])
+    taken = {*chosen}
+    config.hook.pytest_deselected(items=[item for item in items if item not in taken])
     items[:] = chosen
 
 

@@ -690,15 +690,11 @@ def test_a_queue_inside_keras_is_no_wait_for_tensorflow(told):
             return x
         return x
 
-    step = tf.function(lambda x: tf.py_function(take, [x], tf.float32))
-    step.get_concrete_function(tf.constant(1.0))
-    with pfd.record(hang_after=0.2) as recording:
-        thread = threading.Thread(target=step, args=(tf.constant(1.0),))
-        thread.start()
-        assert told.wait()
+    def release():
         enqueuer.ready_queue.put((1.0,))
         enqueuer.future_queue.put(SimpleNamespace(get=lambda: (1.0,)))
-        thread.join()
+
+    recording = run_until_told(told, take, release)
     assert "waits for an item of a queue, in OrderedEnqueuer.get of Keras" in told.texts[0]
     (finding,) = recording.findings(select=["hang"])
     assert "run_functions_eagerly" not in finding.fix

@@ -70,10 +70,8 @@ def shared_objects(function: Definition, tree: ast.Module) -> list[str]:
             continue
         holder = one.func.value if isinstance(one.func, ast.Attribute) else one.func
         name, head = ast.unparse(holder), code.root(holder)
-        if isinstance(holder, (ast.Name, ast.Attribute)) and (
-            (isinstance(holder, ast.Name) and head in outside and _is_made(tree, name))
-            or (isinstance(holder, ast.Attribute) and head == "self" and _is_made(tree, name))
-        ):
+        kept = head in outside if isinstance(holder, ast.Name) else isinstance(holder, ast.Attribute) and head == "self"
+        if kept and _is_made(tree, name):
             found.append(name)
     return list(dict.fromkeys(found))
 

@@ -356,11 +356,12 @@ def _turns(facts: Facts, node: Node) -> str:
     """That a body's parallel calls wait for each other's GIL, with what was measured of it."""
     first, name = _line(facts, node)[0].id, facts.name(node)
     own = settings(facts.meta, facts.nodes.values()).get(node.id)
-    several = own is not None and own.parallel not in (0, 1)
-    if node.origin == "user" and several and one_file_lock.reads_hdf5(facts, node):
+    if own is None or own.parallel in (0, 1) or node.origin != "user":
+        return ""
+    if one_file_lock.reads_hdf5(facts, node):
         return f"num_parallel_calls brings {name} little where it reads by h5py: {one_file_lock.SAID}"
     stage = next((one for one in facts.stages if one.contention.node.id == first), None)
-    if stage is None or own is None or own.parallel in (0, 1) or node.origin != "user":
+    if stage is None:
         return ""
     one = stage.contention
     calls = f"num_parallel_calls={'AUTOTUNE' if own.parallel == AUTOTUNE else own.parallel}"

@@ -25,17 +25,16 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         told.add((file, noticed["name"]))
         made = _made(facts, noticed)
-        new = _without(facts, file, made) if made is not None else ""
-        line = stated_by(pastes.source(facts, file), made) if made is not None else None
+        fix, line = "", stated_by(pastes.source(facts, file), made) if made is not None else None
         if line is not None:
-            new, words = "", f"correct the one that is not what the Python function returns: it, or line {line}"
-        else:
-            words = "leave output_shape out: Keras asks the function then"
+            fix = f"correct the one that is not what the Python function returns: it, or line {line}"
+        elif made is not None:
+            fix = pastes.written(pastes.replaced(facts, file, {made: _without(facts, file, made)}))
         yield Finding(
             NAMES[0], "warning", None, (),
             f"the output_shape of a Lambda says {sizes_of([None, *noticed['sizes']])}, and its function gave "
             f"{sizes_of([None, *noticed['given']])} here: Keras takes what is written for its shape",
-            (pastes.written(pastes.replaced(facts, file, {made: new})) if made is not None and new else "") or words,
+            fix or "leave output_shape out: Keras asks the function then",
             file, made.lineno if made is not None else noticed["line"],
         )  # fmt: skip
 

@@ -17,14 +17,12 @@ _ENQUEUER = "Enqueuer"
 
 
 def sentence(waits: dict[str, Any], ended: bool) -> str:
-    """What is known of a wait inside Keras, as one or two sentences; "" where there is none.
+    """What is known of a wait inside Keras, as one or two sentences.
 
     Args:
-      waits: As `program.waiting.KerasWait`; empty where a line of the user's own waits.
+      waits: As `program.waiting.KerasWait`.
       ended: Whether the call went on later.
     """
-    if not waits:
-        return ""
     name = f"{waits['owner']}.{waits['method']}" if waits["owner"] else waits["method"]
     text = f" It is {name} of Keras that {'waited' if ended else 'waits'}"
     if not waits["ended"]:

@@ -10,7 +10,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.bodies.decorated import Call as Decorated
-from pyfunc_debug.doctor.code import own_nodes
+from pyfunc_debug.doctor.code import local_names, own_nodes
 from pyfunc_debug.doctor.failures.bodies.body_numbers import number
 from pyfunc_debug.doctor.failures.bodies.body_tensors import array_method, assigns, no_numpy
 from pyfunc_debug.doctor.failures.bodies.body_text import bytes_given, printed, takes_text, text_in_array
@@ -220,9 +220,10 @@ def _arity(situation: Situation) -> Explanation | None:
 def _seen_as(name: str, call: ast.expr, source: Source) -> str:
     """What a parameter's value is called where a node is made: by its own name, or as an attribute of the object."""
     around = list(source.around(call))
-    functions = [one for one in around if isinstance(one, (ast.FunctionDef, ast.Lambda))]
-    bound = {parameter for one in functions for parameter in parameters(one)}
-    bound |= {part for one in (*functions, source.tree) for part in _bound_in(one)}
+    bound = {
+        part.id for one in source.tree.body if isinstance(one, (ast.Assign, ast.For, ast.With))
+        for part in ast.walk(one) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }.union(*(local_names(one) for one in around if isinstance(one, (ast.FunctionDef, ast.Lambda))))  # fmt: skip
     if name in bound:
         return name
     holder = next((one for one in around if isinstance(one, ast.ClassDef)), None)
@@ -231,14 +232,3 @@ def _seen_as(name: str, call: ast.expr, source: Source) -> str:
         if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
     }  # fmt: skip
     return next((text for text in (f"self.{name}", f"self._{name}") if text in kept), "")
-
-
-def _bound_in(scope: ast.AST) -> set[str]:
-    """Names that a function binds, or a file at its top."""
-    if isinstance(scope, ast.Module):
-        return {one.id for part in scope.body for one in ast.walk(part)
-                if isinstance(part, (ast.Assign, ast.For, ast.With)) and isinstance(one, ast.Name)
-                and isinstance(one.ctx, ast.Store)}  # fmt: skip
-    return {one.id for one in own_nodes(scope) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)} if (
-        isinstance(scope, ast.FunctionDef)
-    ) else set()  # fmt: skip

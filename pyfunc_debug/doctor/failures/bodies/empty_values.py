@@ -48,7 +48,7 @@ def _lost_axes(situation: Situation) -> Explanation | None:
             f"{node.opening} was given no rows ({name} {sizes_of(shape)}), and gave back the shape [0]: an array of an "
             "empty list has lost the other axes. "
         )
-        if len(given) != 1 or not isinstance(given[0], ast.Name) or not _same_shape(situation, node, shape):
+        if len(given) != 1 or not isinstance(given[0], ast.Name) or not _same_shape(situation, shape):
             advice = (
                 f"Let {node.called} give its result the axes that it has for other batches: reshape(len({name}), ...)."
             )
@@ -84,8 +84,8 @@ def _last_call(situation: Situation, node: Node) -> tuple[str, tuple[int, ...]] 
     return empty[0] if results == [(0,)] and len(empty) == 1 else None
 
 
-def _same_shape(situation: Situation, node: Node, shape: tuple[int, ...]) -> bool:
-    """Whether the result met what has the shape of the input: in an earlier call, or in the failing op."""
+def _same_shape(situation: Situation, shape: tuple[int, ...]) -> bool:
+    """Whether the result met what has the shape of the input: in the failing op."""
     sizes = f"[{','.join(map(str, shape))}]"
     pair = re.search(r"Incompatible shapes: (\[[\d,]*\]) vs\. (\[[\d,]*\])", situation.text)
     if pair is not None:

@@ -8,7 +8,8 @@ import re
 
 from pyfunc_debug.doctor.failures.bodies.output_contract import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.nodes import Node, user_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, user_nodes
+from pyfunc_debug.doctor.failures.reading.refused_ops import fits, sizes
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted
@@ -26,8 +27,7 @@ def explain(situation: Situation) -> Explanation | None:
     said = _SAID.search(situation.text)
     if said is None or situation.body:
         return None
-    got = tuple(int(one) for one in said[2].split(",") if one)
-    wanted = tuple(None if one == "?" else int(one) for one in said[3].split(",") if one)
+    got, wanted = sizes(said[2]), sizes(said[3])
     found = [
         (node, place, rows) for node in user_nodes(situation) for place in range(max(len(node.tout), 1))
         if (rows := _results(situation, node, place)) and got in rows.values()
@@ -47,7 +47,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     file, source, call = ensured[0]
     which = f" as value {place + 1}" if len(node.tout) > 1 else ""
-    others = [one for one in results.values() if _fits(one, wanted)]
+    others = [one for one in results.values() if fits(one, wanted)]
     cause = f"ensure_shape says {sizes_of(wanted)}, and {node.called} returned {sizes_of(got)}{which}"
     if not others:
         ranks = {len(one) for one in results.values()}
@@ -78,13 +78,9 @@ def _given(situation: Situation, number: int) -> str:
     return f"{known[0][0]} is {known[0][1]}{sizes_of(known[0][2])}" if len(known) == len(rows) == 1 else ""
 
 
-def _fits(shape: Shape, wanted: Shape) -> bool:
-    return len(shape) == len(wanted) and all(two is None or one == two for one, two in zip(shape, wanted))
-
-
 def _says(call: ast.Call, wanted: Shape) -> bool:
     """Whether a call of ensure_shape has this shape, as far as it is written in numbers."""
-    given = call.args[1] if len(call.args) > 1 else next((w.value for w in call.keywords if w.arg == "shape"), None)
+    given = argument(call, 1, "shape")
     if not isinstance(given, (ast.List, ast.Tuple)) or len(given.elts) != len(wanted):
         return False
     return all(not isinstance(one, ast.Constant) or one.value == size for one, size in zip(given.elts, wanted))

@@ -276,19 +276,14 @@ def _of_attribute(situation: Situation, spot: Spot, node: ast.Attribute) -> Expl
 def _tested(source: Source, begins: ast.FunctionDef, name: str) -> str | None:
     """The parameter by which `__init__` decides that `self.name` is None: `if size is not None: ... else: ...`."""
     for one in own_nodes(begins):
-        none = isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and one.value.value is None
-        if (
-            not none
-            or not isinstance(one, ast.Assign)
-            or [dotted(target) for target in one.targets] != [f"self.{name}"]
-        ):
+        if not isinstance(one, ast.Assign) or [dotted(target) for target in one.targets] != [f"self.{name}"]:
             continue
         around = source.parent(one)
-        asked = [part.id for part in ast.walk(around.test) if isinstance(part, ast.Name)] if (
-            isinstance(around, ast.If)
-        ) else []  # fmt: skip
-        if len(set(asked)) == 1 and asked[0] in parameters(begins):
-            return asked[0]
+        if not isinstance(one.value, ast.Constant) or one.value.value is not None or not isinstance(around, ast.If):
+            continue
+        asked = {part.id for part in ast.walk(around.test) if isinstance(part, ast.Name)}
+        if len(asked) == 1 and asked <= {*parameters(begins)}:
+            return asked.pop()
     return None
 
 

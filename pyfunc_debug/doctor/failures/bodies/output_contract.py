@@ -340,12 +340,11 @@ def _cast(situation: Situation, node: Node, position: int, wanted: str, of_text:
     if spot is None:
         return None
     tf, np = alias(spot, "tensorflow"), alias(spot, "numpy")
-    cast = f"{tf}.strings.to_number" if of_text else f"{tf}.cast"
+    in_ops, cast = node.kind == "py_function", f"{tf}.strings.to_number" if of_text else f"{tf}.cast"
     pieces: dict[ast.expr, str] = {}
     for place, dtype in casts.items():
         one = values[place] if values else value
         text = source.text(one)
-        in_ops = node.kind == "py_function"
         pieces[one] = f"{cast}({text}, {tf}.{dtype})" if in_ops else f"{np}.asarray({text}, {np}.{dtype})"
     found = source.replaced(pieces)
     return edit_of(node.file, found)

@@ -341,10 +341,15 @@ def _returned(situation: Situation) -> Explanation | None:
     )
 
 
+def _shown(node: Node, situation: Situation) -> tuple[str, int | None]:
+    """What a body returned last, `tuple of 2: int64, dict`, and how many values; None where that is not known."""
+    rows = situation.rows("SELECT shown, count FROM returned WHERE node = ? ORDER BY id DESC", (node.id,))
+    return rows[0] if rows else ("", None)
+
+
 def _among_more(node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
     """An object that stands behind the values that Tout has, as `info` of an environment's step does."""
-    rows = situation.rows("SELECT shown, count FROM returned WHERE node = ? ORDER BY id DESC", (node.id,))
-    shown, count = rows[0] if rows else ("", None)
+    shown, count = _shown(node, situation)
     wanted, function = len(node.tout), argument(call, 0, "func")
     if count is None or not wanted or function is None:
         return None
@@ -369,8 +374,7 @@ def _among_more(node: Node, situation: Situation, call: ast.Call, spot: Spot, ki
 
 def _inside(node: Node, situation: Situation, kind: str) -> Explanation | None:
     """A dict as one of the values that Tout has: `return image, label, {"id": 3}`."""
-    rows = situation.rows("SELECT shown, count FROM returned WHERE node = ? ORDER BY id DESC", (node.id,))
-    shown, count = rows[0] if rows else ("", None)
+    shown, count = _shown(node, situation)
     inside = shown.partition(": ")[2].split(", ")
     if count is None or count != len(node.tout) or len(inside) != count or node.site is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, padding
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
@@ -33,14 +34,19 @@ def explain(situation: Situation) -> Explanation | None:
     return _of_generator(situation) or _of_elements(situation)
 
 
+def _stacked(situation: Situation) -> list[Any]:
+    """What the elements are that the datasets of the failing line stack."""
+    return [
+        inputs[0].element_spec for one in datasets.read_here(situation)
+        if type(one).__name__ in _STACKS and (inputs := dataset_inputs(one))
+    ]  # fmt: skip
+
+
 def _of_elements(situation: Situation) -> Explanation | None:
     """Elements that TensorFlow's own ops made of different sizes: images are resized, what else there is is padded."""
     found = _SHAPES.search(situation.message)
     two = [one for one in found.groups() if one is not None] if found else []
-    specs = [
-        inputs[0].element_spec for one in datasets.read_here(situation)
-        if type(one).__name__ in _STACKS and (inputs := dataset_inputs(one))
-    ]  # fmt: skip
+    specs = _stacked(situation)
     for file, source in situation.sources():
         batch = [
             one for one in ast.walk(source.tree) if isinstance(one, ast.Call) and _last(one) == "batch"
@@ -172,10 +178,7 @@ def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Ex
         return Explanation(
             RULE, *node.site, cause, None, "Use padded_batch(..., padded_shapes=...), or one shape for all."
         )
-    specs = [
-        inputs[0].element_spec for one in datasets.read_here(situation)
-        if type(one).__name__ in _STACKS and (inputs := dataset_inputs(one))
-    ]  # fmt: skip
+    specs = _stacked(situation)
     known = [shape for shape in whole if shape is not None]
     if not specs and situation.last is not None and isinstance(batch.func, ast.Attribute):
         before = learned_shapes.dataset_of(batch.func.value, situation.last)

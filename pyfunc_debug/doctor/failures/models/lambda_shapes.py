@@ -7,6 +7,7 @@ import re
 
 from pyfunc_debug.doctor.failures.bodies.results import is_made
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.reading.callables import called
 from pyfunc_debug.doctor.failures.reading.evaluation import apart, evaluated, given_names
 from pyfunc_debug.doctor.failures.reading.failed_layers import FailedLayer, Made, arguments, failed_layer, one_back
 from pyfunc_debug.doctor.failures.reading.nodes import argument
@@ -94,13 +95,8 @@ def stated_by(source: Source, call: ast.Call) -> int | None:
     function = given if isinstance(given, ast.Lambda) else named[0] if len(named) == 1 else None
     if function is None or not any(is_made(one) for one in calls(function)):
         return None
-    lines = [one.lineno for one in calls(function) if _last_of(one) in ("ensure_shape", "set_shape", "reshape")]
+    lines = [one.lineno for one in calls(function) if called(one) in ("ensure_shape", "set_shape", "reshape")]
     return lines[0] if lines else None
-
-
-def _last_of(call: ast.Call) -> str:
-    """The last name of what is called."""
-    return dotted(call.func).rpartition(".")[2]
 
 
 def _computed(made: Made, shape: _Sizes) -> tuple[int, ...] | None:

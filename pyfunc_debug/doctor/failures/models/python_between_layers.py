@@ -44,12 +44,13 @@ def explain(situation: Situation) -> Explanation | None:
             continue
         if not _goes_on(target.id, statement, spot) or not _needs_values(call, spot):
             continue
-        asked = {one: name for one, name in zip(call.args, given) if name}
-        if (edit := _of_keras(spot, call, asked)) is not None:
-            return _explanation(spot, statement, tensors, f"{dotted(edit[0])} is part of the model.", edit[1])
+        asked = {one: tensor for one, tensor in zip(call.args, given) if tensor}
+        if name := _of_keras(spot, call):
+            edit = edit_of(spot.file, spot.source.replaced({call.func: name, **asked}))
+            return _explanation(spot, statement, tensors, f"{name} is part of the model.", edit)
         if call.keywords:
             continue
-        arguments = [name or spot.source.text(one) for name, one in zip(given, call.args)]
+        arguments = [tensor or spot.source.text(one) for tensor, one in zip(given, call.args)]
         said = f"In a numpy_function, in a layer, {dotted(call.func)} gets the values of each batch."
         made = _edit(spot, statement, call, arguments, {name: spot.value(name) for name in tensors})
         return _explanation(spot, statement, tensors, said, made)
@@ -79,15 +80,11 @@ def _needs_values(call: ast.Call, spot: Spot) -> bool:
     return not with_layers and any(root_is(one, spot, "numpy") for one in roots)
 
 
-def _of_keras(spot: Spot, call: ast.Call, asked: dict[ast.expr, str]) -> tuple[ast.expr, Edit | None] | None:
-    """The same function of keras.ops, and the line with it; None where Keras has none that takes these arguments."""
-    name, keras = dotted(call.func).partition(".")[2], keras_name(spot)
-    ops = getattr(sys.modules.get("keras"), "ops", None)
-    if not root_is(call.func, spot, "numpy") or not takes(getattr(ops, name, None), call):
-        return None
-    pieces: dict[ast.expr, str] = {call.func: f"{keras}.ops.{name}", **asked}
-    made = ast.parse(f"{keras}.ops.{name}", mode="eval").body
-    return made, edit_of(spot.file, spot.source.replaced(pieces))
+def _of_keras(spot: Spot, call: ast.Call) -> str:
+    """The same function of keras.ops; "" where Keras has none that takes these arguments."""
+    name, ops = dotted(call.func).partition(".")[2], getattr(sys.modules.get("keras"), "ops", None)
+    known = root_is(call.func, spot, "numpy") and takes(getattr(ops, name, None), call)
+    return f"{keras_name(spot)}.ops.{name}" if known else ""
 
 
 def _goes_on(name: str, statement: ast.stmt, spot: Spot) -> bool:
@@ -123,8 +120,7 @@ def _edit(
         return None
     tf, np, keras, name = alias(spot, "tensorflow"), alias(spot, "numpy"), keras_name(spot), dotted(call.func)
     target = spot.source.text(statement.targets[0])
-    taken = {one.id for one in ast.walk(spot.source.tree) if isinstance(one, ast.Name)}
-    shape = next(one for one in (f"{target}_shape", f"shape_of_{target}") if one not in taken)
+    shape = spot.source.unused_name(f"{target}_shape")
     names = list(values)
     zeros = {one: f"{np}.zeros([1, *{one}.shape[1:]], {one}.dtype)" for one in names}
     tried = ", ".join(zeros.get(one, one) for one in arguments)

@@ -37,17 +37,17 @@ def padded(
     sizes = [one for one in shapes if one is not None]
     if len(sizes) != len(shapes) or (next(left, None) is not None and any(one.shape.rank is None for one in parts)):
         return None
-    before = ""
     flat = not isinstance(spec, dict) and (type(spec) is not tuple or len(parts) == len(spec))
     named = [one for one in call.keywords if one.arg not in ("num_parallel_calls", "deterministic")]
     given = [*map(source.text, call.args[:2]), *(f"{one.arg}={source.text(one.value)}" for one in named)]
     open_ones = [place for place, one in enumerate(sizes) if None in one]
-    fixed = _fixed(situation, sizes[open_ones[0]]) if len(open_ones) == 1 else None
     if len(open_ones) == 1 and flat and is_image(sizes[open_ones[0]]):
         size = model_size(situation)
         tf = alias(situation.last, "tensorflow") if situation.last is not None else "tf"
-        before = f".map({resized(spec, sizes, tf, size or (224, 224))})"
-        return f"{before}.batch({', '.join(given)})", RESIZES + (", that of the model." if size else ": choose it.")
+        text = f".map({resized(spec, sizes, tf, size or (224, 224))}).batch({', '.join(given)})"
+        return text, RESIZES + (", that of the model." if size else ": choose it.")
+    before, said = "", PADS
+    fixed = _fixed(situation, sizes[open_ones[0]]) if len(open_ones) == 1 else None
     if fixed is not None and flat:
         names = part_names(len(parts))
         last = max(at for at, size in enumerate(sizes[open_ones[0]]) if size is None)
@@ -60,9 +60,7 @@ def padded(
         sizes[open_ones[0]] = fixed
         said = FITS.format(written(fixed))
     elif all(one.shape.rank is not None for one in parts) and open_ones:
-        return f"{before}.padded_batch({', '.join(given)})", PADS
-    else:
-        said = PADS
+        return f".padded_batch({', '.join(given)})", PADS
     text = _nested(spec, iter(map(written, sizes)))
     return f"{before}.padded_batch({', '.join([*given, f'padded_shapes={text}'])})", said
 
