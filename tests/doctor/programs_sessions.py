@@ -365,3 +365,60 @@ def parts_that_are_made_as_they_are_needed():
             if step % 6 not in heads:
                 heads[step % 6] = x * float(step)
             session.run(heads[step % 6], {x: 1.0})
+
+
+# -- body-raised: NaN that a training step put into the weights (3D-BoNet#24) -----------------------------------------
+
+
+@triggers(
+    "body-raised", pastes=True, ends_with=tf.errors.InvalidArgumentError,
+    says="which no call before had. In the training step before it, line",
+)  # fmt: skip
+def a_mean_over_a_mask_without_an_entry():
+    def assign(cost):
+        if np.isnan(cost).any():
+            raise ValueError("matrix contains invalid numeric entries")
+        return cost.argmin(axis=-1).astype(np.int32)
+
+    def masked_loss(predicted, targets, mask):
+        squared = (predicted - targets) ** 2
+        return tf.reduce_sum(squared * mask) / tf.reduce_sum(mask)
+
+    def build(x, targets, mask):
+        with tf.compat.v1.variable_scope("masked", reuse=tf.compat.v1.AUTO_REUSE):
+            weights = tf.compat.v1.get_variable("weights", [3])
+        predicted = x * weights
+        order = tf.compat.v1.py_func(assign, [predicted], tf.int32)
+        loss = masked_loss(predicted, targets, mask)
+        return order, tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x, targets, mask = (tf.compat.v1.placeholder(tf.float32, [None, 3]) for _ in range(3))
+        ops = build(x, targets, mask)
+        session.run(tf.compat.v1.global_variables_initializer())
+        for kept in (1.0, 0.0, 1.0):
+            session.run(ops, {x: np.ones((2, 3)), targets: np.ones((2, 3)), mask: np.full((2, 3), kept)})
+
+
+@triggers(
+    "body-raised", ends_with=tf.errors.InvalidArgumentError,
+    says="with NaN in 1 of its numbers, made in front of it: by an op, or in the data",
+)  # fmt: skip
+def nan_in_the_first_call():
+    def whole(x):
+        if np.isnan(x).any():
+            raise ValueError("matrix contains invalid numeric entries")
+        return x
+
+    def build(x, mask):
+        with tf.compat.v1.variable_scope("first", reuse=tf.compat.v1.AUTO_REUSE):
+            weights = tf.compat.v1.get_variable("weights", [2])
+        checked = tf.compat.v1.py_func(whole, [x * weights], tf.float32)
+        loss = tf.reduce_sum(weights * mask) / tf.reduce_sum(mask)
+        return checked, tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x, mask = (tf.compat.v1.placeholder(tf.float32, [2]) for _ in range(2))
+        ops = build(x, mask)
+        session.run(tf.compat.v1.global_variables_initializer())
+        session.run(ops, {x: [1.0, np.nan], mask: [1.0, 0.0]})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.models import guarded_ops
 from pyfunc_debug.doctor.text import listed
 
@@ -55,23 +56,64 @@ def came_in(facts: Facts, node: int, call: int, message: str) -> CameIn | None:
     ]
     words = f"The body was given {listed(held)}"
     pieces: dict[ast.expr, str] = {}
-    for scope, line in _around(facts, node):
+    scopes = _around(facts, node)
+    for scope, _ in scopes:
         found = guarded_ops.guarded(facts, site.file, [scope], False)
-        pieces |= {one: text for one, text in found.items() if one.lineno <= line}  # what is below ran behind it
+        pieces |= {one: text for one, text in found.items() if _ran_before(one, scope, scopes)}
+    step = ""
+    if not pieces and (trained := _trained(facts, node, call, site.file)):
+        pieces = guarded_ops.guarded(facts, site.file, trained, False)
+        step = ", which no call before had. In the training step before it" if pieces else ""
     fix = pastes.all_replaced(facts, site.file, pieces) if 0 < len(pieces) <= _MOST else ""
     if fix:
         lines = sorted({one.lineno for one in pieces})
         why = guarded_ops.reasons([*pieces.values()])
-        return CameIn(f"{words}, which line{'s' * (len(lines) > 1)} {listed(lines)} can make: {why}", fix, True)
+        where = f"line{'s' * (len(lines) > 1)} {listed(lines)}"
+        told = f"{step}, {where} can make NaN, and with it NaN in the weights" if step else f", which {where} can make"
+        return CameIn(f"{words}{told}: {why}", fix, True)
     words += ", made in front of it: by an op, or in the data"
     return CameIn(words, guarded_ops.checked(facts, site.file), False)
 
 
-def _around(facts: Facts, node: int) -> list[tuple[ast.AST, int]]:
+def _trained(facts: Facts, node: int, call: int, file: str) -> list[ast.AST]:
+    """What a file trains with: the weights may have it, where calls of a node before one were given nothing of it."""
+    before = facts.reader.rows(
+        "SELECT count(DISTINCT c.id), sum(v.nan > 0 OR v.inf > 0) FROM call c JOIN value v ON v.call = c.id "
+        "WHERE c.node = ? AND c.kind = 'forward' AND c.id < ? AND v.role = 'input'", (node, call),
+    )  # fmt: skip
+    tree = facts.tree(file)
+    if tree is None or not before or not before[0][0] or before[0][1]:
+        return []
+    steps = [one for one in pastes.walk(tree, ast.FunctionDef) if guarded_ops.trains(one)]
+    if not steps:
+        return [tree] if guarded_ops.trains(tree) else []
+    return guarded_ops.with_called(tree, guarded_ops.with_called(tree, steps))
+
+
+def _ran_before(node: ast.expr, scope: ast.FunctionDef, scopes: list[tuple[ast.FunctionDef, int]]) -> bool:
+    """Whether an expression of a function ran before the lines that the functions around had reached."""
+    reached = {one.lineno: line for one, line in scopes}
+    inner = _innermost(scope, node)
+    if inner.lineno in reached:
+        return node.lineno <= reached[inner.lineno]
+    asked = [one for one in pastes.walk(scope, ast.Call) if dotted(one.func).rpartition(".")[2] == inner.name]
+    return any(one.lineno <= reached.get(_innermost(scope, one).lineno, 0) for one in asked)
+
+
+def _innermost(scope: ast.FunctionDef, node: ast.expr) -> ast.FunctionDef:
+    around = [
+        one
+        for one in pastes.walk(scope, ast.FunctionDef)
+        if one.lineno <= node.lineno <= (one.end_lineno or one.lineno)
+    ]
+    return max(around, key=lambda one: one.lineno)
+
+
+def _around(facts: Facts, node: int) -> list[tuple[ast.FunctionDef, int]]:
     """The functions on whose lines a node was made, in the file of its line, and the lines."""
     stack = facts.nodes[node].stack
     file = stack[-1].file
-    found: dict[int, tuple[ast.AST, int]] = {}
+    found: dict[int, tuple[ast.FunctionDef, int]] = {}
     for frame in stack:
         for function in pastes.around(facts.tree(file), frame.line, ast.FunctionDef)[-1:] if frame.file == file else ():
             found[function.lineno] = (function, frame.line)

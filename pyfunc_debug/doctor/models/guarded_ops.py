@@ -20,6 +20,8 @@ _GROWS = {"exp", "pow", "power", "sinh", "cosh", "expm1", "square"}
 GUARDS = ("maximum", "clip_by_value", "epsilon", "eps", "1e-", "log_sigmoid", "softplus", "softmax", "exp(")
 """Words of an argument that is kept above 0."""
 _LEAST = "1e-7"
+_DIVIDES = "math.divide_no_nan"
+_OLDER = "tensorflow.compat.v1"
 
 
 def guarded(facts: Facts, file: str, scopes: Sequence[ast.AST], gradient: bool) -> dict[ast.expr, str]:
@@ -31,7 +33,7 @@ def guarded(facts: Facts, file: str, scopes: Sequence[ast.AST], gradient: bool) 
       scopes: The functions, or the block of a tape.
       gradient: Whether only the gradient is NaN: a logarithm has then no part in it.
     """
-    tf = pastes.module(facts, file, "tensorflow")
+    tf = pastes.module(facts, file, "tensorflow") or pastes.module(facts, file, _OLDER)
     if tf is None:
         return {}
     spot = Spot(file, 1, {}, {}, "")
@@ -49,12 +51,25 @@ def guarded(facts: Facts, file: str, scopes: Sequence[ast.AST], gradient: bool) 
                 kept = _is_raised(call.args[0]) or any(word in text for word in GUARDS)
                 if names(call.args[0]) and not kept:
                     found[call.args[0]] = f"{tf}.maximum({text}, {_LEAST})"
+        for each in pastes.walk(scope, ast.BinOp):
+            if isinstance(each.op, ast.Div) and all(_is_sum(one, tf) for one in (each.left, each.right)):
+                left, right = (pastes.text_of(facts, file, one) for one in (each.left, each.right))
+                if not any(word in right for word in GUARDS):
+                    found[each] = f"{tf}.{_DIVIDES}({left}, {right})"
         for value in values_of(scope):
             for node in outermost(value, bounds, False):
                 inside = set(map(id, ast.walk(node)))
                 if not any(id(one) in inside or node in ast.walk(one) for one in found):
                     found[node] = bounds.text(node)[0]
     return found
+
+
+def _is_sum(value: ast.expr, tf: str) -> bool:
+    """Whether something is a sum, or a count, that may be 0: of a mask without an entry."""
+    if isinstance(value, ast.Call) and dotted(value.func) == f"{tf}.cast" and value.args:
+        value = value.args[0]
+    name = dotted(value.func) if isinstance(value, ast.Call) else ""
+    return name.startswith(f"{tf}.") and name.rpartition(".")[2] in ("reduce_sum", "count_nonzero")
 
 
 def _of_large_exp(call: ast.Call, tf: str) -> ast.expr | None:
@@ -85,7 +100,10 @@ def reasons(pieces: Sequence[str]) -> str:
         found.append("a tape takes the gradient also of what tf.where leaves out")
     if any(one.endswith(f", {_LEAST})") for one in pieces):
         found.append("a logarithm of 0 is infinite, and that times 0 is NaN")
-    if any(".softplus(" not in one and ".where(" not in one and not one.endswith(f", {_LEAST})") for one in pieces):
+    if any(f".{_DIVIDES}(" in one for one in pieces):
+        found.append("a sum of 0 divided by a sum of 0 is NaN")
+    known = (".softplus(", ".where(", f".{_DIVIDES}(")
+    if any(not any(word in one for word in known) and not one.endswith(f", {_LEAST})") for one in pieces):
         found.append("the gradient of a root is infinite at 0")
     return listed(found)
 
@@ -133,8 +151,11 @@ def trains(scope: ast.AST) -> bool:
 
 def checked(facts: Facts, file: str) -> str:
     """What makes TensorFlow name the op: above the first line behind the imports."""
-    tf, tree = pastes.module(facts, file, "tensorflow"), facts.tree(file)
-    line = f"{tf or 'tf'}.debugging.enable_check_numerics()  # fails at the first op that makes NaN, and names it"
+    tf, older = (pastes.module(facts, file, name) for name in ("tensorflow", _OLDER))
+    tree = facts.tree(file)
+    line = (
+        f"{tf or older or 'tf'}.debugging.enable_check_numerics()  # fails at the first op that makes NaN, and names it"
+    )
     body: list[ast.stmt] = getattr(tree, "body", [])
     imports = [
         place for place, one in enumerate(body)
@@ -143,8 +164,14 @@ def checked(facts: Facts, file: str) -> str:
     after = [
         one for one in body[imports[-1] + 1 if imports else 0 :]
         if not isinstance(one, (ast.Import, ast.ImportFrom))
-        and not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        and not (isinstance(one, ast.Expr) and (isinstance(one.value, ast.Constant) or _switches(one.value)))
     ]  # fmt: skip
-    if tf is None or not after:
+    if (tf is None and older is None) or not after:
         return line
-    return pastes.written(pastes.above(facts, file, pastes.first_line(after[0]), line))
+    lines = (line,) if tf is not None else (f"{older}.enable_resource_variables()  # it knows no others", line)
+    return pastes.written(pastes.above(facts, file, pastes.first_line(after[0]), *lines))
+
+
+def _switches(value: ast.expr) -> bool:
+    """Whether it is such as `tf.disable_v2_behavior()`."""
+    return isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2].startswith(("disable_", "enable_"))

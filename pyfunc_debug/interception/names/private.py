@@ -613,6 +613,15 @@ def shuffle_order(dataset: Any) -> tuple[Any, Any, Any] | None:
     return tuple(getattr(dataset, name, None) for name in ("_seed", "_seed2", "_buffer_size"))  # type: ignore[return-value]
 
 
+def dispatched(handler: Any) -> str:
+    """Name of the public function that TensorFlow's handler of exceptions calls, "numpy_function"; "" of none."""
+    name: str = getattr(handler, "__name__", "")
+    if name != "op_dispatch_handler":
+        return name
+    held = [cell.cell_contents for cell in handler.__closure__ or ()]
+    return next((one.__name__ for one in held if isinstance(one, types.FunctionType) and one.__name__[0] != "_"), "")
+
+
 def cache_name(dataset: Any) -> Any:
     """Where a cache keeps its elements, as a tensor; b"" is in memory. None for other transformations."""
     return getattr(dataset, "_filename", None) if type(dataset).__name__ == "CacheDataset" else None

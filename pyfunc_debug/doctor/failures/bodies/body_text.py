@@ -133,23 +133,31 @@ def _in_line(spot: Spot) -> Explanation | None:
     if statement is None:
         return None
     pieces: dict[ast.expr, str] = {}
+    as_text = False
     for one in ast.walk(statement):
         inside = one.args if isinstance(one, ast.Call) else []
         for part in inside:
-            if isinstance(part, ast.Name) and _one_string(spot.variables.get(part.id)):
-                pieces[part] = f"{part.id}.item().decode()"
+            if isinstance(part, ast.Name) and (held := _one_string(spot.variables.get(part.id))) is not None:
+                pieces[part] = f"{part.id}.item(){'.decode()' if isinstance(held, bytes) else ''}"
+                as_text = isinstance(held, str)
         owner = one.value if isinstance(one, ast.Attribute) and one.attr not in ("item", "tolist") else None
-        if isinstance(owner, ast.Name) and isinstance(one, ast.Attribute) and _one_string(spot.value(owner.id)):
-            pieces[owner] = f"{owner.id}.item(){'' if one.attr == 'decode' else '.decode()'}"
-    said = "NAME is a NumPy array that holds one string, as bytes, and this line takes text. `.item()` gives it."
+        held = _one_string(spot.value(owner.id)) if isinstance(owner, ast.Name) else None
+        if isinstance(owner, ast.Name) and isinstance(one, ast.Attribute) and held is not None:
+            as_text = isinstance(held, str)
+            if as_text and one.attr == "decode":  # outside of graphs a numpy_function gives Python's own text
+                return None
+            pieces[owner] = f"{owner.id}.item(){'' if one.attr == 'decode' or as_text else '.decode()'}"
+    kind = "" if as_text else ", as bytes"
+    said = f"NAME is a NumPy array that holds one string{kind}, and this line takes text. `.item()` gives it."
     return of_names(spot, pieces, said)
 
 
-def _one_string(value: object) -> bool:
-    """Whether a value is an array of no dimension that holds bytes."""
+def _one_string(value: object) -> bytes | str | None:
+    """What an array of no dimension holds, if that is bytes or text."""
     if not is_ndarray(value) or getattr(value, "ndim", 1) != 0:
-        return False
-    return isinstance(value.item(), bytes)  # type: ignore[attr-defined]
+        return None
+    held = value.item()  # type: ignore[attr-defined]
+    return held if isinstance(held, (bytes, str)) else None
 
 
 def bytes_given(situation: Situation, spot: Spot) -> Explanation | None:

@@ -100,9 +100,31 @@ def _behind(spot: Spot, statement: ast.stmt) -> Explanation | None:
                     parts[one.id] = number
         listed = " and ".join(f"{one} is {number}" for one, number in parts.items())
         cause += f" Here {listed}." if listed else ""
-        return Explanation(
-            RULE, spot.file, spot.line, cause, None, f"Make {name} longer on that axis, or correct what begins there.",
-        )  # fmt: skip
+        advice = _as_many(_made_of(lower, spot), made, spot)
+        advice = advice or f"Make {name} longer on that axis, or correct what begins there."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+    return None
+
+
+def _as_many(lower: ast.expr | None, made: ast.expr | None, spot: Spot) -> str:
+    """What to do about a slice that begins at `4 * cls` of `4 * num_classes` places."""
+    begins, length = _times(lower), _times(made)
+    value = _number(begins[1], spot) if begins is not None else None
+    if begins is None or length is None or begins[0] != length[0] or value is None:
+        return ""
+    which, count = spot.source.text(_uncast(begins[1])), spot.source.text(length[1])
+    least = f"For {which} {value}, {count} has to be at least {value + 1}"
+    return f"{least}: set it so where it comes from, or correct {which}."
+
+
+def _times(node: ast.expr | None) -> tuple[int, ast.expr] | None:
+    """The whole number and the other factor of a product."""
+    inner = _uncast(node) if node is not None else None
+    if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Mult):
+        return None
+    for number, other in ((inner.left, inner.right), (inner.right, inner.left)):
+        if isinstance(number, ast.Constant) and type(number.value) is int:
+            return number.value, other
     return None
 
 

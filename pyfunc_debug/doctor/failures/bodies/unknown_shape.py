@@ -516,7 +516,7 @@ def _shapes(situation: Situation, node: Node, op: Any) -> tuple[list[Shape | Non
     found = shapes.guessed(function, spot) if function is not None and spot is not None else []
     found = [*found, *[None] * (len(node.tout) - len(found))][: len(node.tout)]
     if len(found) == 1 and function is not None and spot is not None and (found[0] is None or None in found[0][1:]):
-        body = functools.partial(made_return, function, spot, arrays=node.kind == "numpy_function")
+        body = functools.partial(made_return, function, spot, arrays=node.kind != "py_function")
         made = made_shape(body)
         found = [made if found[0] is None or (made is not None and len(made) == len(found[0])) else found[0]]
     found = found if fits else [(None, *one[1:]) if one else one for one in found]  # it is called with other sizes, too

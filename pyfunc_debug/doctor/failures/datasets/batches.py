@@ -9,10 +9,10 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, padding
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import datasets, shapes
-from pyfunc_debug.doctor.failures.reading.nodes import Node, site_spot, tail, user_generators, user_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, site_spot, tail, user_generators, user_nodes
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, read
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, indent_of, read
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_dataset
 from pyfunc_debug.interception.names.private import dataset_inputs
 
@@ -25,7 +25,7 @@ _SHAPES = re.compile(r"shape \[([\d,]*)\].*?shape \[([\d,]*)\]|\[tensor\]: \[([\
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if elements that do not fit into a batch are why the program failed."""
-    if situation.body or not _SAID.search(situation.message):
+    if not _SAID.search(situation.message):
         return None
     for node in user_nodes(situation):
         seen, _ = shapes.recorded(situation.rows, node.id)
@@ -83,6 +83,7 @@ def _of_generator(situation: Situation) -> Explanation | None:
         source = read(file)
         every = [one for one in ast.walk(source.tree) if isinstance(one, ast.Call)]
         made = [one for one in every if dotted(one.func).endswith("from_generator")]
+        made = made if len(made) < 2 else _of_several(situation, file, made)
         if len(made) != 1 or len(two) != 2 or len(two[0]) != len(two[1]):
             continue
         shape = tuple(one if one == other else None for one, other in zip(*two))
@@ -99,6 +100,7 @@ def _of_generator(situation: Situation) -> Explanation | None:
             cause += " output_types says nothing of their rank, which a ragged or padded batch needs."
         else:
             batch = [one for one in every if isinstance(one.func, ast.Attribute) and one.func.attr == "batch"]
+            batch = batch if len(batch) < 2 else [one for one in batch if _is_made_of(one, made[0], source)]
             if len(batch) != 1 or not isinstance(batch[0].func, ast.Attribute):
                 continue
             yields = [one.value for one in ast.walk(source.tree) if isinstance(one, ast.Yield)]
@@ -108,13 +110,47 @@ def _of_generator(situation: Situation) -> Explanation | None:
             if padded is None and not structured:
                 advice = "Use padded_batch, with padded_shapes for each part."
                 return Explanation(RULE, file, batch[0].lineno, cause, None, advice)
-            given = [*map(source.text, batch[0].args), *([] if structured else [f"padded_shapes={padded}"])]
-            given += [f"{one.arg}={source.text(one.value)}" for one in batch[0].keywords]
+            given = [*padding.as_padded(source, batch[0]), *([] if structured else [f"padded_shapes={padded}"])]
             placed = source.replaced({batch[0]: f"{source.text(batch[0].func.value)}.padded_batch({', '.join(given)})"})
         if placed is not None:
             edit = Edit(file, placed[0], placed[1], (placed[2],))
             return Explanation(RULE, file, edit.first, cause, edit, "", "likely")
     return None
+
+
+def _of_several(situation: Situation, file: str, made: list[ast.Call]) -> list[ast.Call]:
+    """Of the calls that make datasets of generators: the one whose generator yielded elements of different shapes."""
+    found = [
+        node for node in user_generators(situation) if node.file == file
+        and any(None in shape for shape in shapes.recorded(situation.rows, node.id)[0].values())
+    ]  # fmt: skip
+    functions = [one for node in found if (one := node.function()) is not None]
+    return [one for one in made if any(_runs(one, function) for function in functions)]
+
+
+def _runs(made: ast.Call, function: Function) -> bool:
+    """Whether a call of from_generator is given a function."""
+    given = argument(made, 0, "generator")
+    if isinstance(function, ast.Lambda):
+        return given is function
+    return given is not None and dotted(given).rpartition(".")[2] == function.name
+
+
+def _is_made_of(call: ast.Call, made: ast.Call, source: Source) -> bool:
+    """Whether a method is called of a dataset that another call made: in one expression, or by one name."""
+    if any(one is made for one in ast.walk(call)):
+        return True
+    root: ast.expr = call
+    while isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute):
+        root = root.func.value
+    statement = source.statement(made.lineno)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    by_name = bool(dotted(root)) and any(dotted(one) == dotted(root) for one in targets)
+    return by_name and _function_around(call, source) is _function_around(made, source)
+
+
+def _function_around(node: ast.AST, source: Source) -> ast.AST | None:
+    return next((one for one in source.around(node) if isinstance(one, ast.FunctionDef)), None)
 
 
 def _of_parts(types: ast.expr | None, shape: Shape, situation: Situation) -> str | None:
@@ -194,8 +230,7 @@ def _by_results(source: Source, batch: ast.Call, known: list[Shape]) -> str:
     """The call with the shapes of a node's results, where those of the elements are not known."""
     texts = [written(shape) for shape in known]
     shapes_text = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-    given = [*map(source.text, batch.args), *(f"{one.arg}={source.text(one.value)}" for one in batch.keywords)]
-    return f".padded_batch({', '.join([*given, f'padded_shapes={shapes_text}'])})"
+    return f".padded_batch({', '.join([*padding.as_padded(source, batch), f'padded_shapes={shapes_text}'])})"
 
 
 def _batch(situation: Situation, site: tuple[str, int]) -> ast.Call | None:

@@ -38,8 +38,7 @@ def padded(
     if len(sizes) != len(shapes) or (next(left, None) is not None and any(one.shape.rank is None for one in parts)):
         return None
     flat = not isinstance(spec, dict) and (type(spec) is not tuple or len(parts) == len(spec))
-    named = [one for one in call.keywords if one.arg not in ("num_parallel_calls", "deterministic")]
-    given = [*map(source.text, call.args[:2]), *(f"{one.arg}={source.text(one.value)}" for one in named)]
+    given = as_padded(source, call)
     open_ones = [place for place, one in enumerate(sizes) if None in one]
     if len(open_ones) == 1 and flat and is_image(sizes[open_ones[0]]):
         size = model_size(situation)
@@ -63,6 +62,13 @@ def padded(
         return f".padded_batch({', '.join(given)})", PADS
     text = _nested(spec, iter(map(written, sizes)))
     return f"{before}.padded_batch({', '.join([*given, f'padded_shapes={text}'])})", said
+
+
+def as_padded(source: Source, call: ast.Call) -> list[str]:
+    """The arguments of a call of `batch` as `padded_batch` takes them too, whose second is another: padded_shapes."""
+    named = [one for one in call.keywords if one.arg not in ("num_parallel_calls", "deterministic")]
+    first, rest = call.args[:1], [f"drop_remainder={source.text(one)}" for one in call.args[1:2]]
+    return [*map(source.text, first), *rest, *(f"{one.arg}={source.text(one.value)}" for one in named)]
 
 
 def is_image(shape: Shape) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import os
 import re
 from collections import ChainMap
@@ -17,6 +18,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, as_read, begins, read
+from pyfunc_debug.interception.names.private import dispatched
 from pyfunc_debug.program.frames import is_generated, is_installed, is_user
 
 Locate = Callable[[str, int], tuple[str, int]]
@@ -35,6 +37,10 @@ _NO_SHAPE = re.compile(r"unknown (?:TensorShape|rank)|unknown shape")
 _OPEN_SIZES = re.compile(r"\((?=[\d, ]*\?)(?:\?|\d+)(?:, ?(?:\?|\d+))*,?\)")
 """A shape as the objects of TensorFlow 1 write it, `(?, 3)`: 2 writes `(None, 3)`."""
 _NAMED_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+_NUMPY_OPS = ("numpy_function", "py_func")
+_EAGER_NUMPY = "py_func_common"
+"""In script_ops.py: what calls the body of a `numpy_function` outside of graphs."""
+_WRONG_COUNT = re.compile(r"\w\S*\(\) (?:missing \d+ required positional|takes .* but \d+ w)")
 _DEEPEST = 20
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DATA = re.compile(r"tensorflow[/\\]python[/\\]data[/\\]")
@@ -208,7 +214,22 @@ def situation(error: BaseException, locate: Locate, rows: Query) -> Situation:
     spots = _spots(chain, locate)
     if original is not None and not spots:
         spots = _spots(list(_chain(error)), locate)
-    return Situation(error, inner, type(inner).__name__, _message(inner), tuple(spots), original is not None, rows)
+    body = original is not None or _in_eager_body(inner)
+    return Situation(error, inner, type(inner).__name__, _message(inner), tuple(spots), body, rows)
+
+
+def _in_eager_body(error: BaseException) -> bool:
+    """Whether it comes from a body that an eager `numpy_function` called: TensorFlow hands that on as it is.
+
+    Of TensorFlow's frames a traceback keeps the one around a public function, and the last of all.
+    """
+    lines = list(lines_of([error]))
+    for (frame, _), (inner, _) in itertools.pairwise(lines):
+        if frame.f_code.co_name == "error_handler" and dispatched(frame.f_locals.get("fn")) in _NUMPY_OPS:
+            if (inner.f_code.co_name, inner is lines[-1][0]) == (_EAGER_NUMPY, True):
+                return isinstance(error, TypeError) and _WRONG_COUNT.match(str(error)) is not None
+            return is_user(inner.f_code.co_filename) and not is_installed(inner.f_code.co_filename)
+    return False
 
 
 def _original(error: BaseException) -> BaseException | None:
