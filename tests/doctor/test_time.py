@@ -460,12 +460,24 @@ def test_a_cache_is_offered_for_data_read_again_and_before_a_body_that_draws(pas
     assert ("cache" in told) == (passes > 1)
 
 
-def test_a_slow_generator_is_named_and_no_parallel_calls_are_offered(tmp_path):
+@pytest.mark.parametrize(
+    ("parts", "begins"),
+    [(1, "yield in bad only what is cheap"), (137, "bad: give one array in place of 137 parts, each of which is made")],
+)
+def test_a_slow_generator_is_named_and_no_parallel_calls_are_offered(tmp_path, parts, begins):
     function = {"id": 1, "name": FROM_GENERATOR, "kind": "tf.data", "file": None, "line": None, "origin": "tensorflow"}
-    path = loop_over_data(tmp_path, 100, 20 * MS, MS, origin="tensorflow", rows={"function": [function]})
+    path = loop_over_data(
+        tmp_path,
+        100,
+        20 * MS,
+        MS,
+        origin="tensorflow",
+        rows={"function": [function]},
+        tout=json.dumps(["float32"] * parts),
+    )
     (found,) = Recording(path).findings(select=["input-bound"])
     assert "It waits for the generator bad, which gives one element at a time" in found.message
-    assert found.fix.startswith("yield in bad only what is cheap")
+    assert found.fix.startswith(begins)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,8 @@ _IDLE = 0.25
 """Share of a generator's time between its calls, at most, on a machine on which other processes take turns."""
 _LESS = "make an element cost less: do what is the same for all once, before, and several elements in one call of an op"
 _GAIN = 1.15
+_MANY_PARTS = 32
+"""With so many parts in an element, each costs more as a tensor of its own than the numbers in it."""
 _HOLDS = 0.8
 _WAITED = 0.05
 """Share of the time of parallel calls that they waited for the GIL before they began, from which it counts."""
@@ -310,9 +312,13 @@ def _holds_gil(facts: Facts, node: Node) -> bool:
 
 def _without_loops(facts: Facts, node: Node) -> str:
     """What helps a body that holds the GIL: neither parallel calls nor batches do."""
+    fewer = (
+        f"give one array in place of {len(node.tout)} parts, each of which is made a tensor, and batched, by itself, "
+        "and take it apart in a map behind batch(); "
+    ) if len(node.tout) >= _MANY_PARTS else ""  # fmt: skip
     return (
-        f"{facts.name(node)}: NumPy on whole arrays or tf.* in place of Python loops, which hold the GIL; or compute "
-        "its results once, in several processes, and read them from files"
+        f"{facts.name(node)}: {fewer}NumPy on whole arrays or tf.* in place of Python loops, which hold the GIL; or "
+        "compute its results once, in several processes, and read them from files"
     )
 
 
@@ -321,7 +327,7 @@ def _of_generator(facts: Facts, node: Node) -> str:
     name = facts.name(node)
     if one_file_lock.reads_hdf5(facts, node):
         return one_file_lock.cure(facts, node)
-    if _holds_gil(facts, node):
+    if len(node.tout) >= _MANY_PARTS or _holds_gil(facts, node):
         return _without_loops(facts, node)
     found = pastes.dataset_call(facts, node)
     return (indexed_generators.as_map(facts, *found) if found is not None else "") or (
