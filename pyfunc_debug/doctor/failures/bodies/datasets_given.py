@@ -31,7 +31,7 @@ def explain(situation: Situation) -> Explanation | None:
             if len(given) != 1 or inp is None or not here:
                 continue
             name, source = given[0].id, spot.source
-            if situation.body and dotted(call.func).endswith("py_function"):
+            if situation.body and dotted(call.func).rpartition(".")[2] == "py_function":
                 return _mapped(spot, call, given[0], body, alone=len(listed) == 1)
             cause = (
                 f"{name} is a dataset, and a numpy_function gives its body arrays only. A body can read it by its name."
