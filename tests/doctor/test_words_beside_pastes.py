@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.doctor.pasting import parts, pasted, run
 
 PROGRAMS = dict(parts((Path(__file__).parent / "failing" / "single_examples.txt").read_text()))
 
 
-def told(name: str, folder: Path) -> tuple[str, str]:
+UNDECODED = dict(parts((Path(__file__).parent / "failing" / "undecoded_bytes.txt").read_text()))
+
+
+def told(name: str, folder: Path, programs: dict[str, str] = PROGRAMS) -> tuple[str, str]:
     """What is printed, and the program with its paste."""
     path = folder / "program.py"
-    path.write_text(PROGRAMS[name].partition("\n--- ")[0] + "\n")
+    path.write_text(programs[name].partition("\n--- ")[0] + "\n")
     said = run(path)[1]
     return said, pasted(path.read_text(), said)
 
@@ -47,3 +52,17 @@ def test_one_paste_mends_both_calls_of_rankdata(tmp_path):
     assert "tf.cast(tf.numpy_function(stats.rankdata, [a], tf.float64), tf.float32)" in path.read_text()
     error, _, _ = run(path)
     assert error is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("name_of_a_py_func", "a py_func gives its body bytes for text"),
+        ("name_of_a_stateless_py_func", "a py_func gives its body bytes for text"),
+        ("name_of_a_stateless_numpy_function", "a numpy_function gives its body bytes for text"),
+        ("arrays_of_a_py_func", "a py_func gives its body NumPy arrays, not tensors"),
+    ],
+)
+def test_what_gives_the_body_its_values_has_the_name_that_the_user_wrote(name, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert words in " ".join(told(name, tmp_path, UNDECODED)[0].split())

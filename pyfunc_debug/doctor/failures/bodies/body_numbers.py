@@ -8,6 +8,7 @@ import re
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, first_statement, is_generator
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.evaluation import evaluated, given_names
+from pyfunc_debug.doctor.failures.reading.nodes import op_of_arrays
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls
@@ -54,7 +55,7 @@ def number(situation: Situation, spot: Spot) -> Explanation | None:
     what = "an eager tensor" if eager else f"a {type(value).__module__}.{type(value).__name__}"
     who = "Dataset.from_generator gives its generator" if is_generator(function) else "a py_function gives its body"
     if not eager and not is_generator(function):
-        who = "a numpy_function gives its body"
+        who = f"{op_of_arrays(situation)} gives its body"
     return Explanation(
         RULE, spot.file, spot.line,
         f"{who} {'tensors' if eager else 'NumPy values'}: {name} is {what}, and this line takes Python's own numbers. "

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.code import own_nodes
 from pyfunc_debug.doctor.failures.graphs.text_methods import numbers
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, first_statement, holds, in_place, of_a_tensor
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.reading.nodes import failed_node
+from pyfunc_debug.doctor.failures.reading.nodes import failed_node, op_of_arrays
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import indent_of, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import dtype_of
@@ -115,8 +115,8 @@ def no_numpy(situation: Situation, spot: Spot) -> Explanation | None:
         return Explanation(RULE, spot.file, spot.line, cause, edit)
     return Explanation(
         RULE, spot.file, spot.line,
-        f"a numpy_function gives its body {given}, not tensors: there is no `.numpy()`. Only a py_function gives "
-        "eager tensors.",
+        f"{op_of_arrays(situation)} gives its body {given}, not tensors: there is no `.numpy()`. Only a "
+        "py_function gives eager tensors.",
         edit,
     )  # fmt: skip
 

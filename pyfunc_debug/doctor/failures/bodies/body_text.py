@@ -20,6 +20,7 @@ from pyfunc_debug.doctor.failures.pastes.body_edits import (
 )
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
+from pyfunc_debug.doctor.failures.reading.nodes import op_of_arrays
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, indent_of, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, lookup, root_is
@@ -183,7 +184,8 @@ def bytes_given(situation: Situation, spot: Spot) -> Explanation | None:
     first = first_statement(function)
     blanks = indent_of(spot.source.lines[first - 1])
     lines = tuple(f"{blanks}{name} = {name}.decode()" for name in given[:2])
-    who = "Dataset.from_generator gives its generator" if is_generator(function) else "a numpy_function gives its body"
+    who = "Dataset.from_generator gives its generator" if is_generator(function) else ""
+    who = who or f"{op_of_arrays(situation)} gives its body"
     return Explanation(
         RULE, spot.file, spot.line,
         f"{who} bytes for text: {given[0]} is {str(spot.variables[given[0]])[:30]}. Text and bytes do not mix.",

@@ -21,7 +21,7 @@ def explain(situation: Situation) -> Explanation | None:
     for spot in reversed(situation.spots):
         for call in calls(spot.source.tree):
             inp, body = argument(call, 1, "inp"), argument(call, 0, "func")
-            if not dotted(call.func).endswith(("numpy_function", "py_function")) or body is None:
+            if not dotted(call.func).endswith(("numpy_function", "py_function", "py_func")) or body is None:
                 continue
             listed = inp.elts if isinstance(inp, (ast.List, ast.Tuple)) else []
             given = [one for one in listed if isinstance(one, ast.Name) and is_dataset(lookup(one, spot))]
@@ -33,9 +33,8 @@ def explain(situation: Situation) -> Explanation | None:
             name, source = given[0].id, spot.source
             if situation.body and dotted(call.func).rpartition(".")[2] == "py_function":
                 return _mapped(spot, call, given[0], body, alone=len(listed) == 1)
-            cause = (
-                f"{name} is a dataset, and a numpy_function gives its body arrays only. A body can read it by its name."
-            )
+            op = "py_func" if dotted(call.func).endswith("py_func") else "numpy_function"
+            cause = f"{name} is a dataset, and a {op} gives its body arrays only. A body can read it by its name."
             advice = f"Let the body read {name}.as_numpy_iterator()."
             iterated = isinstance(body, ast.Name) and len(listed) == 1 and _iterates(body.id, spot)
             pieces: dict[ast.expr, str] = {inp: "[]", body: f"lambda: {source.text(body)}({name}.as_numpy_iterator())"}

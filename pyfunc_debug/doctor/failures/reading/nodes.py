@@ -154,6 +154,14 @@ def failed_node(situation: Situation) -> Node | None:
     return _node(rows[0], situation) if rows else None
 
 
+def op_of_arrays(situation: Situation) -> str:
+    """What gives the failed body NumPy arrays, as the user wrote it: "a numpy_function", or the older "a py_func"."""
+    node = failed_node(situation)
+    call = node.call() if node is not None and node.kind == "py_func_stateless" else None
+    written = dotted(call.func).endswith("py_func") if call is not None else False
+    return "a py_func" if written or (node is not None and node.kind == "py_func") else "a numpy_function"
+
+
 def inputs_of(node: Node, situation: Situation) -> dict[str, Described]:
     """The body's parameters with dtype and shape of the newest call's inputs."""
     rows = situation.rows(
@@ -294,7 +302,7 @@ def site_spot(node: Node, situation: Situation) -> Spot | None:
 
 
 __all__ = [
-    "Node", "argument", "body_frame", "body_spot", "failed_node", "inputs_of", "owner", "parameters", "py_call",
-    "return_value", "return_values", "returned", "site_spot", "traced_inputs", "user_generators", "user_nodes",
-    "written_inputs",
+    "Node", "argument", "body_frame", "body_spot", "failed_node", "inputs_of", "op_of_arrays", "owner", "parameters",
+    "py_call", "return_value", "return_values", "returned", "site_spot", "traced_inputs", "user_generators",
+    "user_nodes", "written_inputs",
 ]  # fmt: skip
