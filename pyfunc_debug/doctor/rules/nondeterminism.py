@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.current_figures import side_by_side
 from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Node
@@ -23,13 +24,16 @@ def check(facts: Facts) -> Iterator[Finding]:
     for group in facts.lines:
         for node in group:
             bodies.setdefault((node.body, node.file, node.line), []).append(node)
+    told = {node.id for body in side_by_side(facts) for node in body.nodes}  # by `shared_figures`
     for (_, file, _), nodes in bodies.items():
+        if nodes[0].id in told:
+            continue
         function, tree = facts.function(nodes[0]), facts.tree(file)
         if function is None or tree is None or code.is_random(function, tree) or code.state_writes(function):
             continue
         if code.outside(function, tree) or _has_own_defaults(function):
             continue
-        pair = next((found for node in nodes if (found := _pair(facts, node)) is not None), None)
+        pair = next((found for node in nodes if (found := unequal(facts, node)) is not None), None)
         if pair is not None:
             yield _finding(facts, nodes, pair, code.impure(function))
 
@@ -40,7 +44,7 @@ def _has_own_defaults(function: code.Definition) -> bool:
     return any(one is not None and not isinstance(one, ast.Constant) for one in given)
 
 
-def _pair(facts: Facts, node: Node) -> tuple[int, int, bool] | None:
+def unequal(facts: Facts, node: Node) -> tuple[int, int, bool] | None:
     """Two calls of a node with equal inputs and unequal outputs, and whether they ran at the same time."""
     rows = facts.reader.rows(
         f"SELECT c.id, c.start_ns, c.end_ns, v.role, v.position, v.digest, v.dtype, v.shape, v.min, v.max, v.mean FROM "
