@@ -168,6 +168,35 @@ def test_else_there_is_silence(source, how, tmp_path):
     assert found(tmp_path, source, how) == []
 
 
+ADDED = """
+def picture(values):
+    buffer = io.BytesIO()
+    plt.plot(values)
+    plt.savefig(buffer, format="png")
+    return buffer.getvalue()
+"""
+IN_PARTS = ADDED.replace("    plt.plot(values)", "    drawn(values)") + "def drawn(values):\n    plt.plot(values)\n"
+
+
+@pytest.mark.parametrize(("source", "line"), [(ADDED, 9), (IN_PARTS, 13)], ids=["added", "in_parts"])
+def test_drawings_that_add_up_from_call_to_call_are_the_reason_of_unequal_outputs(source, line, tmp_path):
+    pytest.importorskip("matplotlib.pyplot")
+    import numpy as np
+
+    (one,) = found(tmp_path, HEAD + source, APART, rules=("nondeterministic",))
+    assert "plt.plot draws into pyplot's current figure, which it never makes, clears or closes" in one.message
+    assert one.line == line
+    names = {}
+    better = pasted(HEAD + source, one.fix)
+    exec(better, names)
+    first, other, again = (names["picture"](np.arange(4.0) ** power) for power in (1, 2, 1))
+    assert first == again != other
+    names["plt"].close("all")
+    (tmp_path / "after").mkdir()
+    (after,) = found(tmp_path / "after", better, APART, rules=("nondeterministic",))
+    assert "pyplot" not in after.message
+
+
 def test_it_is_not_told_as_outputs_without_a_reason_as_well(tmp_path):
     assert found(tmp_path, HEAD + SAVED, rules=("nondeterministic",)) == []
     (tmp_path / "apart").mkdir()

@@ -30,6 +30,8 @@ _OTHERS = frozenset(
      "streamplot", "subplot", "subplot2grid", "table", "thetagrids", "ticklabel_format", "tricontour", "tricontourf",
      "triplot", "twinx", "twiny")
 )  # fmt: skip
+_BEGUN = frozenset(("figure", "subplots", "subplot_mosaic", "clf", "cla", "close", "matshow"))
+"""What makes, clears or closes a figure."""
 _PYPLOT = ("matplotlib.pyplot", "matplotlib.pylab", "pylab")
 _ROWS = 20_000
 _LOCKS = re.compile(r"(?<![bc])lock|semaphore|mutex", re.I)
@@ -100,6 +102,21 @@ def bodies(facts: Facts) -> list[Body]:
         if drawn and not any(_locked(facts, where, part) for where, part in reached):
             found.append(Body(nodes, function, drawn))
     return found
+
+
+def kept_drawing(facts: Facts, node: Node) -> Drawn | None:
+    """Where a body first draws into a current figure that it neither makes, clears nor closes: drawings add up."""
+    function = facts.function(node)
+    if function is None or node.file is None:
+        return None
+    reached = list(_reached(facts, node.file, function))
+    for file, part in reached:
+        known = imports(pastes.source(facts, file))
+        called = {pyplot_name(one, known) for one in ast.walk(part) if isinstance(one, ast.Call)}
+        if called & _BEGUN:
+            return None
+    every = [one for file, part in reached for one in _drawn(facts, file, part)]
+    return next((one for one in every if one.name in OF_AXES), None)
 
 
 def side_by_side(facts: Facts) -> list[Body]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.bodies.current_figures import side_by_side
+from pyfunc_debug.doctor.bodies.current_figures import kept_drawing, side_by_side
 from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Node
@@ -81,6 +81,16 @@ def _same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
 def _finding(facts: Facts, nodes: list[Node], pair: tuple[int, int, bool], why: code.Write | None) -> Finding:
     node = nodes[0]
     first, second, at_once = pair
+    drawn = None if at_once or why is not None else kept_drawing(facts, node)
+    if drawn is not None:
+        line, text = drawn.call.lineno, pastes.text_of(facts, drawn.file, drawn.call.func)
+        return Finding(
+            NAMES[0], "warning", node.id, (first, second),
+            f"{node.body} gave different outputs for equal inputs, in calls #{first} and #{second}. {text} draws into "
+            "pyplot's current figure, which it never makes, clears or closes: what earlier calls drew is still there",
+            _cleared(facts, node), drawn.file, line, several(one.id for one in nodes),
+            confidence="likely",
+        )  # fmt: skip
     if why is not None:
         filled = why.name.endswith("empty")
         cause = f"Line {why.line} makes it so: `{why.text}`" + (", memory that nobody filled" if filled else "")
@@ -97,6 +107,15 @@ def _finding(facts: Facts, nodes: list[Node], pair: tuple[int, int, bool], why: 
         fix, node.file, why.line if why is not None else node.line, several(one.id for one in nodes),
         tuple(f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}" for call in (first, second)),
     )  # fmt: skip
+
+
+def _cleared(facts: Facts, node: Node) -> str:
+    """`plt.clf()` above the first line of a body."""
+    function = facts.function(node)
+    line = pastes.beginning(function) if function is not None else None
+    module = pastes.module(facts, node.file, "matplotlib.pyplot")
+    above = pastes.above(facts, node.file, line, f"{module}.clf()") if line is not None and module else None
+    return pastes.written(above) if above is not None else "plt.clf()  # where the body begins"
 
 
 def _filled(facts: Facts, node: Node, why: code.Write) -> str:
