@@ -25,7 +25,7 @@ _CANVAS = "from matplotlib.backends.backend_agg import FigureCanvasAgg"
 _GONE = "\0"
 _LOCK = (
     "pyplot_lock = threading.RLock()", "", "", "def one_at_a_time(function):", "    @functools.wraps(function)",
-    "    def locked(*args):", "        with pyplot_lock:", "            return function(*args)", "",
+    "    def locked(*args, **words):", "        with pyplot_lock:", "            return function(*args, **words)", "",
     "    return locked", "", "",
 )  # fmt: skip
 
@@ -184,8 +184,6 @@ def with_lock(facts: Facts, bodies: Sequence[Body]) -> list[Edit] | None:
             if any(one.holder is not function for one in body.drawn):
                 return None
         if not isinstance(function, ast.FunctionDef) or file is None or function.decorator_list or decorator(function):
-            return None
-        if function.args.kwonlyargs or function.args.kwarg:
             return None
         places.setdefault(file, {})[function.lineno] = function
     if len(places) != 1:
