@@ -750,3 +750,85 @@ def a_loop_under_a_tape():
         with tf.GradientTape() as tape:
             y = tf.py_function(summed, [x], tf.float32)
         tape.gradient(y, x)
+
+
+# -- bytes-compared: texts that a loop goes through, or that have a name ----------------------------------------------
+
+
+@triggers("bytes-compared", pastes=True)
+def classes_in_a_loop():
+    classes = ["cat", "dog"]
+
+    def process(path):
+        label = 0
+        for number, name in enumerate(classes):
+            if path.numpy() == name:
+                label = number + 1
+        return tf.constant(label)
+
+    pets = tf.data.Dataset.from_tensor_slices(["cat", "dog"] * 3)
+    list(pets.map(lambda path: tf.py_function(process, [path], tf.int32)))
+
+
+@triggers("bytes-compared", pastes=True)
+def keys_of_a_dict_in_a_loop():
+    ids = {"cat": 1, "dog": 2}
+
+    def process(name):
+        found = 0
+        for key, value in ids.items():
+            if key == name:
+                found = value
+        return np.int64(found)
+
+    pets = tf.data.Dataset.from_tensor_slices(["cat", "dog"] * 3)
+    list(pets.map(lambda name: tf.numpy_function(process, [name], tf.int64)))
+
+
+@triggers("bytes-compared", pastes=True)
+def one_of_each_class_in_a_list():
+    classes = ["cat", "dog"]
+
+    def one_hot(name):
+        return np.array([one == name for one in classes], np.float32)
+
+    pets = tf.data.Dataset.from_tensor_slices(["cat", "dog"] * 3)
+    list(pets.map(lambda name: tf.numpy_function(one_hot, [name], tf.float32)))
+
+
+@triggers("bytes-compared", pastes=True)
+def a_text_with_a_name():
+    wanted = "dog"
+
+    def is_wanted(name):
+        return np.int64(name == wanted)
+
+    pets = tf.data.Dataset.from_tensor_slices(["cat", "dog"] * 3)
+    list(pets.map(lambda name: tf.numpy_function(is_wanted, [name], tf.int64)))
+
+
+@near("bytes-compared")
+def classes_encoded_in_a_loop():
+    classes = ["cat", "dog"]
+
+    def process(name):
+        found = 0
+        for number, one in enumerate(classes):
+            one = one.encode()
+            if one == name:
+                found = number
+        return np.int64(found)
+
+    pets = tf.data.Dataset.from_tensor_slices(["cat", "dog"] * 3)
+    list(pets.map(lambda name: tf.numpy_function(process, [name], tf.int64)))
+
+
+@near("bytes-compared")
+def a_loop_over_bytes():
+    classes = [b"cat", b"dog"]
+
+    def process(name):
+        return np.int64(next(number for number, one in enumerate(classes) if one == name))
+
+    pets = tf.data.Dataset.from_tensor_slices(["cat", "dog"] * 3)
+    list(pets.map(lambda name: tf.numpy_function(process, [name], tf.int64)))

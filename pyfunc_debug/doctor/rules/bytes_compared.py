@@ -168,6 +168,12 @@ def _compared(
     known = {one: kind for one, kind in tables.items() if code.root(syntax.expression(one)) not in own_names}
     known = {one: kind for one, kind in known.items() if not _is_filled(function, one)}
     roots = {name: name for name in strings if name in code.parameters(function) and not eager}
+    texts: set[str] = set()  # names that loops give one text after the other
+    changed = {
+        part.id for one in code.own_nodes(function) if isinstance(one, (ast.Assign, ast.AugAssign, ast.NamedExpr))
+        for target in getattr(one, "targets", None) or [one.target]  # type: ignore[union-attr]
+        for part in ast.walk(target) if isinstance(part, ast.Name)
+    }  # fmt: skip
     found: list[_Compared] = []
 
     def root(node: ast.AST | None) -> str | None:
@@ -185,6 +191,14 @@ def _compared(
             if name in _KEEP and root(owner) is not None:
                 return root(owner)
         return root(node.args[0]) if name in _PATHS and node.args else None
+
+    def is_text(node: ast.expr) -> bool:
+        if not isinstance(node, ast.Name):
+            return _texts([node])
+        if node.id in own_names:
+            return node.id in texts and node.id not in changed
+        made = pastes.assigned(tree, node.id)
+        return len(made) == 1 and isinstance(made[0], ast.expr) and _texts([made[0]])
 
     def look_into(node: ast.AST) -> None:
         """Notes what looks into a table that is known to be one of text."""
@@ -218,7 +232,7 @@ def _compared(
             else:
                 side = left if root(left) else right
                 own = root(side)
-                hit = isinstance(op, (ast.Eq, ast.NotEq)) and _texts([right if root(left) else left])
+                hit = isinstance(op, (ast.Eq, ast.NotEq)) and is_text(right if root(left) else left)
             if own is not None and hit:
                 found.append(_Compared(node, side, own, f"is always {isinstance(op, (ast.NotEq, ast.NotIn))}"))
         if known and len(found) == before:
@@ -257,9 +271,11 @@ def _compared(
     }  # fmt: skip
     for node in code.own_nodes(function):
         for one in getattr(node, "generators", ()):  # of a comprehension
+            texts.update(_given_texts(one.target, one.iter, tree))
             bind(one.target, one.iter)
         look(node)
         if isinstance(node, ast.For):
+            texts.update(_given_texts(node.target, node.iter, tree))
             bind(node.target, node.iter)
         for target in node.targets if isinstance(node, ast.Assign) else ():
             bind(target, node.value)  # type: ignore[attr-defined]  # it is an Assign
@@ -322,6 +338,20 @@ def _are_texts(node: ast.expr | None, tree: ast.Module | None, tables: bool = Fa
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         return _texts(node.elts)
     return called in ("sorted", "list", "tuple", "set") and _are_texts(given, tree)
+
+
+def _given_texts(target: ast.expr, source: ast.expr, tree: ast.Module | None) -> Iterator[str]:
+    """The names that a loop gives one text after the other: of a list of them, or the keys of a dict."""
+    called = ast.unparse(source.func).rpartition(".")[2] if isinstance(source, ast.Call) else ""
+    if isinstance(source, ast.Call) and isinstance(target, ast.Tuple) and called in ("zip", "enumerate"):
+        for part, given in zip(target.elts[called == "enumerate" :], source.args):
+            yield from _given_texts(part, given, tree)
+    elif isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and called in ("items", "keys"):
+        key = target.elts[0] if called == "items" and isinstance(target, ast.Tuple) and target.elts else target
+        if isinstance(key, ast.Name) and _are_texts(source.func.value, tree, True):
+            yield key.id
+    elif isinstance(target, ast.Name) and _are_texts(source, tree):
+        yield target.id
 
 
 def _is_one_of_texts(key: ast.expr, part: ast.comprehension, tree: ast.Module | None) -> bool:
