@@ -144,6 +144,34 @@ def fractions_that_tensorflow_casts():
     list(mapped_eager(to_bytes, np.random.default_rng(0).random((4, 8, 8)).astype(np.float32), tf.uint8))
 
 
+@triggers("lost-fraction", says="(img / 255).astype(np.float32)", pastes=True)
+def pixels_that_are_scaled_and_made_bytes():
+    def scale(img):
+        return (img / 255).astype(np.uint8)
+
+    images = np.random.default_rng(0).integers(0, 255, (4, 8, 8, 3), np.uint8)
+    dataset = tf.data.Dataset.from_tensor_slices(images)
+    list(dataset.map(lambda img: tf.numpy_function(scale, [img], tf.uint8)))
+
+
+@triggers("lost-fraction", says="Tout=[tf.float32, tf.int64]", pastes=True)
+def scaled_pixels_beside_a_label():
+    def scale(img, label):
+        return tf.cast(img / 255, tf.uint8), label
+
+    images = np.random.default_rng(0).integers(0, 255, (4, 8, 8, 3), np.uint8)
+    dataset = tf.data.Dataset.from_tensor_slices((images, np.arange(4)))
+    list(dataset.map(lambda img, label: tf.py_function(func=scale, inp=[img, label], Tout=[tf.uint8, tf.int64])))
+
+
+@near("lost-fraction")
+def dark_pixels_of_which_a_bound_makes_a_mask():
+    def bright(img):
+        return (img / 255 > 0.5).astype(np.uint8)
+
+    list(mapped(bright, np.random.default_rng(0).integers(0, 255, (4, 8, 8, 3), np.uint8), tf.uint8))
+
+
 @near("lost-fraction")
 def a_mask_of_zeros_and_ones():
     def to_bytes(mask):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.body_inputs import Given, as_given, given, returned
 from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("lost-fraction",)
@@ -45,6 +47,8 @@ def _cast(facts: Facts, group: Sequence[Node], function: Definition, node: ast.e
         image = node.func.value
     elif (name == "cast" and _is_whole(node.args[1:])) or (name == "uint8" and len(node.args) == 1):
         image = node.args[0]
+    if image is not None and (found := _scaled(facts, group, function, node, image)) is not None:
+        return found
     seen = _images(facts, group, function, image)
     if image is None or not seen or not all(_is_share(one) for one in seen):
         return None
@@ -55,6 +59,36 @@ def _cast(facts: Facts, group: Sequence[Node], function: Definition, node: ast.e
         facts, group, node, seen,
         f"{pastes.text_of(facts, file, node)} cuts the fractions, and {text} has nothing else: it is between 0 and 1 "
         f"in all {len(seen):,} recorded calls ({low} to {high} in the first). What is less than 1 becomes 0",
+        fix,
+    )  # fmt: skip
+
+
+def _scaled(
+    facts: Facts, group: Sequence[Node], function: Definition, node: ast.Call, image: ast.expr
+) -> Finding | None:
+    """`(img / 255).astype(np.uint8)` of numbers up to 255: what is scaled to [0, 1] is made whole numbers again."""
+    by = image.right.value if isinstance(image, ast.BinOp) and isinstance(image.right, ast.Constant) else None
+    if not isinstance(image, ast.BinOp) or not isinstance(image.op, ast.Div) or not isinstance(by, (int, float)):
+        return None
+    seen = _images(facts, group, function, image.left)
+    if by < _LEAST_SCALE or not seen or any(one.high is None or one.high > by or (one.low or 0) < 0 for one in seen):
+        return None
+    own = pastes.source(facts, group[0].file)
+    dtype = (node.args or [node.func])[-1]
+    floats = re.sub(r"\w+(?=['\"]?$)", "float32", own.text(dtype))
+    made = pastes.call_of(facts, group[0])
+    tout = argument(made[1], 2, "Tout") if made is not None and made[0] == group[0].file else None
+    listed = tout.elts if isinstance(tout, (ast.List, ast.Tuple)) else [tout]
+    whole = own.text(dtype).strip("'\"").rpartition(".")[2]
+    declared = [one for one in listed if isinstance(one, ast.Attribute) and one.attr == whole]
+    fix = f"{floats} in line {node.lineno}, and in Tout"
+    if len(declared) == 1:
+        pieces: dict[ast.expr, str] = {dtype: floats, declared[0]: f"{own.text(declared[0].value)}.float32"}
+        fix = pastes.all_replaced(facts, group[0].file, pieces)
+    return _finding(
+        facts, group, node, seen,
+        f"{own.text(node)} cuts the fractions, and {own.text(image)} is between 0 and 1: {own.text(image.left)} is "
+        f"{seen[0].high:.0f} at most in the first call, and never more than {by:g} in {len(seen):,}",
         fix,
     )  # fmt: skip
 
