@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.bodies.replacement import definition, obstacles
 from pyfunc_debug.doctor.datasets import batched_maps, pipelines
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import read
+from pyfunc_debug.doctor.rules import taken_turns
 from pyfunc_debug.doctor.rules.input_bound import bound, tiny
 from pyfunc_debug.doctor.rules.needless_python import CROSSING_NS, MANY_CALLS, SHARE, paying, trial
 from pyfunc_debug.gil.blame import OUTSIDE, thread_name
@@ -48,7 +49,7 @@ def _anybody_waited(facts: Facts) -> bool:
 
 def _contention(facts: Facts) -> Iterator[Finding]:
     stages = {stage.contention.node.id: stage for stage in facts.stages}
-    reported: set[int] = set()
+    reported = taken_turns.told(facts)
     for one in facts.contention.nodes:
         if one.node.origin != "user":
             continue
@@ -107,7 +108,10 @@ def _evidence(one: NodeContention) -> tuple[str, ...]:
 
 
 def _one_at_a_time(facts: Facts, one: NodeContention) -> str:
-    """The stage's line with one call at a time."""
+    """The stage's line with one call at a time; words for what is in no stage."""
+    function = facts.functions.get(one.node.function or 0)
+    if function is not None and function.kind != "tf.data":
+        return f"NumPy on whole arrays or tf.* in place of the Python loops in {facts.name(one.node)}: {_EACH_OTHER}"
     own = pastes.written(pipelines.with_calls(facts, one.node, 1))
     return own or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
 
