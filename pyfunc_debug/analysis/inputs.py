@@ -7,6 +7,7 @@ while that ran.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -131,7 +132,8 @@ def loops_of(meta: Mapping[str, Any], all_nodes: Iterable[Node], rows: Rows, bou
             times = entry["steps"], entry["step_ns"], entry["wait_ns"]
             found.append(Loop(site, bodies, entry["taken"], *times, False, kinds, numbers, entry["iterators"]))
         elif own and bounds:
-            found.append(Loop(site, bodies, 0, *_bound(rows, [node.id for node in own]), True, kinds, numbers))
+            times = _bound(rows, [node.id for node in own], _runs_of(rows, entry["site"], entries))
+            found.append(Loop(site, bodies, 0, *times, True, kinds, numbers))
     return sorted(found, key=lambda loop: -loop.wait_ns)
 
 
@@ -156,10 +158,30 @@ def settings(meta: Mapping[str, Any], nodes: Iterable[Node]) -> dict[int, Settin
     return found
 
 
-def _bound(rows: Rows, nodes: Sequence[int]) -> tuple[int, int, int]:
+def _runs_of(rows: Rows, site: Sequence[Any] | None, entries: Any) -> str:
+    """Which runs may be steps of a loop, in SQL: those of its line; else those of no other loop's line."""
+    of_line: dict[tuple[str, int], list[str]] = {}
+    called = "SELECT site FROM run WHERE kind = 'forward'"
+    for number, frames in rows(f"SELECT id, frames FROM stack WHERE id IN ({called})"):
+        for file, line, *_ in json.loads(frames)[-1:]:
+            of_line.setdefault((file, line), []).append(str(number))
+    own = of_line.get((site[0], site[1])) if site else None
+    if own:
+        return f"site IN ({', '.join(own)})"
+    lines = {(one["site"][0], one["site"][1]) for one in entries if one["site"] and not one["taken"]}
+    others = [number for line, numbers in of_line.items() if line in lines for number in numbers]
+    return f"(site IS NULL OR site NOT IN ({', '.join(others)}))"
+
+
+def _bound(rows: Rows, nodes: Sequence[int], which: str) -> tuple[int, int, int]:
     """Number and time of the runs while calls of these nodes were made, and for how long of it one was going on.
 
     Without each function's first run, in which TensorFlow prepares the graph.
+
+    Args:
+      rows: Asks the recording.
+      nodes: Those of the loop.
+      which: A condition in SQL for the runs that may be its steps.
     """
     ids = ",".join(map(str, nodes))
     calls = np.array(
@@ -176,7 +198,7 @@ def _bound(rows: Rows, nodes: Sequence[int]) -> tuple[int, int, int]:
     rows_of_runs = rows(
         "SELECT start_ns, start_ns + duration_ns FROM run WHERE duration_ns IS NOT NULL AND kind = 'forward' "
         "AND start_ns <= ? AND start_ns + duration_ns >= ? "
-        "AND id NOT IN (SELECT min(id) FROM run WHERE kind = 'forward' GROUP BY function)",
+        f"AND id NOT IN (SELECT min(id) FROM run WHERE kind = 'forward' GROUP BY function) AND {which}",
         (int(calls[:, 1].max()), int(calls[:, 0].min())),
     )
     runs = np.array(list(rows_of_runs), np.float64).reshape(-1, 2)

@@ -12,7 +12,7 @@ from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import one_file_lock
 from pyfunc_debug.doctor.bodies.shared_objects import are_apart, shared_objects
-from pyfunc_debug.doctor.datasets import batched_maps, pipelines, sequential_maps
+from pyfunc_debug.doctor.datasets import batched_maps, own_pool, pipelines, sequential_maps
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators import indexed_generators
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
@@ -421,7 +421,7 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
         yield cached
     if slow is not None and not graph_code and _holds_gil(facts, slow):
         yield _without_loops(facts, slow)
-    for stage in facts.stages:
+    for stage in own_pool.stages(facts, loop):
         node = stage.contention.node
         if (
             node.id in loop.nodes
