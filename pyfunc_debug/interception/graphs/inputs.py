@@ -23,8 +23,9 @@ from pyfunc_debug.interception.patches import disguise
 from pyfunc_debug.program.frames import RepeatedCaller
 
 _MOST_LOOPS = 100
-_SIZES = frozenset(("buffer", "takes"))
+_SIZES = frozenset(("buffer", "takes", "skips"))
 """Of a stage: iterators that differ in these alone, as `take(n)` of a growing n makes them, are of one loop."""
+_COUNTS = {"Take": "takes", "Skip": "skips"}
 _MOST_TOKENS = 500
 _MOST_NOTED = 1000
 
@@ -234,9 +235,10 @@ class Inputs:
 
         `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE. `reshuffles` is there for a
         shuffle only: whether each pass has an order of its own, with its `buffer`. `below` is the count of a take or
-        skip that is less than 0, which means all, `takes` that of a take, and `repeats` that of a repeat. `cache` is
-        the file of a cache that has one, and `cached_ns` when that was written (wall clock) if it was there before the
-        loop's first iterator. `sides` is what a zip pairs: see `zipped.sides`.
+        skip that is less than 0, which means all, `takes` that of a take, `skips` that of a skip, and `repeats` that
+        of a repeat. `shards` is of how many parts a shard gives one. `cache` is the file of a cache that has one, and
+        `cached_ns` when that was written (wall clock) if it was there before the loop's first iterator. `sides` is
+        what a zip pairs: see `zipped.sides`.
         """
         gone = list(self._gone)
         if self._sum(*gone, *list(self._asked.values())):
@@ -304,7 +306,8 @@ class Inputs:
             "batch": number(private.batch_size(dataset)),
             **({"reshuffles": bool(number(again))} if (again := private.reshuffles(dataset)) is not None else {}),
             **({"buffer": buffer} if order is not None and (buffer := number(order[2])) is not None else {}),
-            **({"below": count} if count < 0 else {"takes": count} if count and kind == "Take" else {}),
+            **({"below": count} if count < 0 else {_COUNTS[kind]: count} if count and kind in _COUNTS else {}),
+            **({"shards": parts} if (parts := number(private.shards(dataset))) else {}),
             **({"repeats": times} if (times := number(private.repeats(dataset))) else {}),
             **({"cache": os.path.abspath(os.fsdecode(cache))} if cache else {}),
             **({"sides": paired} if (paired := sides(dataset, _kind)) is not None else {}),

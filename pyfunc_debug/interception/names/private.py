@@ -637,6 +637,11 @@ def counted(dataset: Any) -> Any:
     return getattr(dataset, "_count", None) if type(dataset).__name__ in ("_TakeDataset", "_SkipDataset") else None
 
 
+def shards(dataset: Any) -> Any:
+    """Of how many parts a shard gives one, perhaps as a tensor; None of other transformations."""
+    return getattr(dataset, "_num_shards", None) if type(dataset).__name__ == "_ShardDataset" else None
+
+
 def repeats(dataset: Any) -> Any:
     """How often a repeat gives its elements, perhaps as a tensor: -1 for without an end; None of others."""
     return getattr(dataset, "_count", None) if type(dataset).__name__ in ("_RepeatDataset", "RepeatDataset") else None

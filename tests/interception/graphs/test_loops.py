@@ -35,3 +35,8 @@ def test_takes_of_other_sizes_are_one_loop_without_a_size():
     assert [(one["kind"], one.get("takes"), one.get("buffer")) for one in found][:2] == [
         ("Take", None, None), ("Shuffle", None, 5),
     ]  # fmt: skip
+
+
+def test_the_sizes_of_a_skip_and_a_shard_are_kept():
+    found = stages(lambda: list(tf.data.Dataset.range(8).shard(2, 1).skip(3)))
+    assert [(one.get("skips"), one.get("shards")) for one in found[0]][:2] == [(3, None), (None, 2)]
