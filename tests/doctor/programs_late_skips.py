@@ -17,6 +17,7 @@ def quick(i):
     return np.float32(i)
 
 
+@near("input-bound")  # most of what it waits for is thrown away
 @triggers("late-skip", says="data.skip(12 * size).map(", pastes=True)
 def batches_skipped_in_one_chain():
     size = 10

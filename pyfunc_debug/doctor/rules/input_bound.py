@@ -16,7 +16,14 @@ from pyfunc_debug.doctor.datasets import batched_maps, own_pool, pipelines, sequ
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators import indexed_generators
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
-from pyfunc_debug.doctor.rules import endless_epochs, needless_python, parallel_generators, recomputed, single_elements
+from pyfunc_debug.doctor.rules import (
+    endless_epochs,
+    late_skips,
+    needless_python,
+    parallel_generators,
+    recomputed,
+    single_elements,
+)
 from pyfunc_debug.events import Notice
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Frame, Node
@@ -58,6 +65,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     for loop, pace in found_loops:
         if loop.site is not None and loop.site.file in endless:
             continue  # its trouble is that it never ends
+        if late_skips.waits_for_nothing(facts, loop):
+            continue  # has a finding of its own
         found = _finding(facts, loop, loop.wait_share or 0.0, pace)
         if (found.message, found.fix) not in told:  # training and validation in one line
             told.add((found.message, found.fix))

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.analysis.inputs import Loop
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.datasets import moved_skips, pipelines
 from pyfunc_debug.doctor.facts import Facts
@@ -52,17 +53,40 @@ class _Cut:
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a skip or shard."""
     told: set[tuple[str | None, int | None]] = set()
-    for cut in sorted(_cuts(facts), key=lambda one: -_thrown(facts, one)[0]):
-        thrown, calls = _thrown(facts, cut)
-        slow = max(cut.nodes, key=lambda one: facts.calls(one.id).total_ns)
-        mean = sum(facts.calls(one.id).total_ns / max(facts.calls(one.id).count, 1) for one in cut.nodes)
-        least = max(_LEAST_NS, _OF_RECORDING * (facts.wall_ns or 0))
-        if thrown < _LEAST or calls * mean < least:
-            continue
-        found = _finding(facts, cut, slow, thrown, calls)
+    for cut in _long(facts):
+        found = _finding(facts, cut)
         if (found.file, found.line) not in told:
             told.add((found.file, found.line))
             yield found
+
+
+def waits_for_nothing(facts: Facts, loop: Loop) -> bool:
+    """Whether a loop waits for elements that are thrown away more than for its own: that comes first.
+
+    Args:
+      facts: The recording.
+      loop: One of its loops.
+    """
+    for cut in _long(facts):
+        site = cut.loop["site"]
+        if loop.site is None or (site[0], site[1]) != (loop.site.file, loop.site.line):
+            continue
+        if tuple(stage["kind"] for stage in cut.loop["stages"]) == loop.kinds and cut.word == "skip":
+            given = (loop.taken or loop.steps) * cut.batched / cut.passes
+            return _thrown(facts, cut)[0] >= given
+    return False
+
+
+def _long(facts: Facts) -> list[_Cut]:
+    """The cuts for whose thrown elements bodies ran long, those that threw away most first."""
+    least = max(_LEAST_NS, _OF_RECORDING * (facts.wall_ns or 0))
+    found = []
+    for cut in _cuts(facts):
+        thrown, calls = _thrown(facts, cut)
+        mean = sum(facts.calls(one.id).total_ns / max(facts.calls(one.id).count, 1) for one in cut.nodes)
+        if thrown >= _LEAST and calls * mean >= least:
+            found.append(cut)
+    return sorted(found, key=lambda one: -_thrown(facts, one)[0])
 
 
 def _thrown(facts: Facts, cut: _Cut) -> tuple[int, int]:
@@ -124,7 +148,9 @@ def _alone(loops: Sequence[dict[str, Any]], nodes: Sequence[Node]) -> bool:
     return sum(any(tokens & set(stage["tokens"]) for stage in loop["stages"]) for loop in loops) == 1
 
 
-def _finding(facts: Facts, cut: _Cut, slow: Node, thrown: int, calls: int) -> Finding:
+def _finding(facts: Facts, cut: _Cut) -> Finding:
+    thrown, calls = _thrown(facts, cut)
+    slow = max(cut.nodes, key=lambda one: facts.calls(one.id).total_ns)
     name, made = facts.name(slow), facts.calls(slow.id)
     each, mapped = made.total_ns / made.count / 1e6, pipelines.map_of(facts, slow)
     found = moved_skips.cut_at(facts, cut.word, cut.count, mapped[1] if mapped is not None else None)
