@@ -4434,6 +4434,44 @@ def a_shuffle_that_nothing_keeps():
     list(data)
 
 
+@triggers("dropped-dataset", says="this shuffle and repeat", pastes=True)
+def a_shuffle_and_a_repeat_that_nothing_keeps():
+    def batches(mode, rows=6):
+        dataset = tf.data.Dataset.from_generator(lambda: iter(range(rows)), tf.int64, [])
+        if mode == "train":
+            dataset.shuffle(rows).repeat(3)
+        dataset = dataset.batch(2)
+        return dataset
+
+    for _ in batches("train"):
+        pass
+
+
+@triggers("dropped-dataset", says="self.train itself stays as it was", pastes=True)
+def a_dataset_of_an_object_that_is_not_batched():
+    class Data:
+        def __init__(self):
+            self.train = tf.data.Dataset.range(3).map(lambda x: x + 1)
+
+        def prepared(self):
+            self.train.shuffle(3).batch(2)
+            return self.train
+
+    for _ in Data().prepared():
+        pass
+
+
+@triggers("dropped-dataset", says="given.map(...) gives a new dataset", pastes=True)
+def an_argument_that_is_not_mapped():
+    def doubled_by_nobody(given):
+        given.map(lambda x: x * 2)
+        given = given.batch(2)
+        return given
+
+    for _ in doubled_by_nobody(tf.data.Dataset.range(4).filter(lambda x: x > 1)):
+        pass
+
+
 @triggers("dropped-write", says="inner = inner.write(j,", pastes=True)
 def an_array_whose_writes_a_graph_drops():
     @tf.function
@@ -4493,11 +4531,35 @@ def a_list_with_a_method_of_that_name():
 
 @near("dropped-dataset")
 def a_name_that_may_be_something_else():
-    def feed(data):
+    class Cards:
+        def take(self, count):
+            self.count = count
+
+    def taken_from(data):
         data.take(1)
         return data
 
-    list(feed(tf.data.Dataset.range(2).map(lambda x: x + 1)))
+    taken_from(Cards())
+    list(taken_from(tf.data.Dataset.range(2).map(lambda x: x + 1)))
+
+
+@near("dropped-dataset")
+def a_dataset_in_a_chain_that_gives_none():
+    data = tf.data.Dataset.range(4).map(lambda x: x + 1)
+    data.repeat().as_numpy_iterator()
+    rows = list(data.batch(2))
+    rows = np.array(rows)
+    rows.repeat(2)
+    next(iter(data.take(1)))
+    print(rows, data)
+
+
+@near("dropped-dataset")
+def a_dataset_that_nothing_reads_any_more():
+    data = tf.data.Dataset.range(2).map(lambda x: x + 1)
+    for _ in data:
+        pass
+    data.cache()
 
 
 @triggers("same-draws", says="all 3 calls drew the same numbers", pastes=True)

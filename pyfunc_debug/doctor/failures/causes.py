@@ -407,6 +407,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     variables.explain,
     variables.of_tensor,
     dropped.explain,
+    dropped.ended,
     keras_lengths.explain,
     class_weights.explain,
     class_weights.of_dataset,
