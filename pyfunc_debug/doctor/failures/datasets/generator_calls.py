@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Iterator
 
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names
 from pyfunc_debug.records import FROM_GENERATOR
 
 _FAILED = (
@@ -42,6 +43,19 @@ def types_alone(call: ast.Call) -> ast.expr | None:
     if len(call.args) > 2 or {"output_shapes", "output_signature", None} & named.keys():
         return None
     return named.get("output_types", call.args[1] if len(call.args) > 1 else None)
+
+
+def assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:
+    """What the names in a call's declarations stand for, where the file assigns them once."""
+    said = ("output_types", "output_shapes", "output_signature")
+    given = [one.value for one in call.keywords if one.arg in said] + call.args[1:3]
+    for name in dict.fromkeys(name for one in given for name in names(one)):
+        found = [
+            one.value for one in ast.walk(source.tree)
+            if isinstance(one, ast.Assign) and any(dotted(target) == name for target in one.targets)
+        ]  # fmt: skip
+        if len(found) == 1:
+            yield found[0]
 
 
 def function_of(source: Source, given: ast.expr | None) -> ast.FunctionDef | None:

@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     generator_calls,
     generator_counts,
     signature_parts,
+    yielded_keys,
 )
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
@@ -163,6 +164,9 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
         several = declared_types.several(situation, count, cause, RULE)
         if several is not None:
             return several
+    keyed = yielded_keys.explain(situation, file, source, call)
+    if keyed is not None:
+        return keyed
     if found[1].startswith("{") and found[2].startswith("{"):
         return _keys(found, file, source, call)
     cause = (
@@ -171,7 +175,7 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
     )
     one = _ONE_SPEC.match(found[1])
     if one is not None and is_ndarray(value := signature_parts.yielded(situation)) and value.dtype != object:
-        line = yields[0].lineno if yields else call.lineno  # arrays have no parts: their values are what is refused
+        line = yielded_keys.line_of(yields, situation, call)  # arrays have no parts: their values are what is refused
         cause = f"the generator yielded {short(found[2], 40)}, which does not become a {one[1]} tensor."
         return Explanation(RULE, file, line, cause, None, _OTHER_DTYPE)
     wanted = found[1].startswith("(") and not found[2].startswith(("(", "{"))
@@ -190,7 +194,7 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
     returned = _rows_of_arrays(file, source, generator_calls.function_of(source, generator_calls.given(call)), found[1])
     if returned is not None:
         return returned
-    line = yields[0].lineno if yields else call.lineno
+    line = yielded_keys.line_of(yields, situation, call)
     edit, said = element_structures.as_signed(found[1], given, file, source) if given is not None else (None, "")
     if edit is not None:
         cause = f"the generator yields {said}, {short(found[1], 50)}: each element must have that form."
@@ -237,32 +241,12 @@ def _keys(found: re.Match[str], file: str, source: Source, call: ast.Call) -> Ex
         if new is not None:
             edit = Edit(file, new[0], new[1], (new[2],))
             return Explanation(RULE, file, written[0].lineno, cause, edit, "", "likely")
-    declared = _undeclared(file, source, call, missing) if missing and not extra else None
-    if declared is not None:
-        return Explanation(RULE, file, declared.first, cause, declared, "", "likely")
     yields = generator_calls.yields_of(function)
     line = yields[0].lineno if yields else call.lineno
     advice = "Leave it out of the dict, or write it in the signature."
     if missing:
         advice = f"Yield {', '.join(map(repr, missing[:3]))} too, or leave it out of the signature."
     return Explanation(RULE, file, line, cause, None, advice)
-
-
-def _undeclared(file: str, source: Source, call: ast.Call, keys: list[str]) -> Edit | None:
-    """What declares some keys, written in one dict each, without these."""
-    pieces: dict[ast.expr, str] = {}
-    for one in [call, *_assigned(call, source)]:
-        for part in ast.walk(one):
-            if isinstance(part, ast.Dict) and set(keys) <= {getattr(key, "value", None) for key in part.keys}:
-                left = [
-                    f"{source.text(key)}: {source.text(value)}" for key, value in zip(part.keys, part.values)
-                    if key is not None and getattr(key, "value", None) not in keys
-                ]  # fmt: skip
-                pieces[part] = f"{{{', '.join(left)}}}"
-    if not pieces or any(key is None for one in pieces if isinstance(one, ast.Dict) for key in one.keys):
-        return None
-    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
-    return Edit(file, first, last, source.spliced(pieces, first, last))
 
 
 def _other_nesting(
@@ -326,7 +310,7 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
             cause = f"the generator yields {got[0]} values, but one tensor of shape {wanted} is declared. "
             cause += "These are the dtypes and shapes of its first element."
             return Explanation(RULE, file, call.lineno, cause, edit, "", "likely")
-        declared = [call, *_assigned(call, source)]
+        declared = [call, *generator_calls.assigned(call, source)]
         sizes = _numbers(source, situation)
         places = [
             part for one in declared for part in ast.walk(one)
@@ -387,19 +371,6 @@ def _key_of(source: Source, declared: ast.expr) -> str:
         if isinstance(outer, ast.stmt):
             break
     return ""
-
-
-def _assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:
-    """What the names in a call's declarations stand for, where the file assigns them once."""
-    said = ("output_types", "output_shapes", "output_signature")
-    given = [one.value for one in call.keywords if one.arg in said] + call.args[1:3]
-    for name in dict.fromkeys(name for one in given for name in names(one)):
-        found = [
-            one.value for one in ast.walk(source.tree)
-            if isinstance(one, ast.Assign) and any(dotted(target) == name for target in one.targets)
-        ]  # fmt: skip
-        if len(found) == 1:
-            yield found[0]
 
 
 def _others(situation: Situation, call: ast.Call, parts: list[int], sizes: dict[str, int]) -> dict[ast.expr, str]:
@@ -547,7 +518,7 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
         return None
     file, source, call = calls[0]
     yields = generator_calls.yields_of(generator_calls.function_of(source, generator_calls.given(call)))
-    line = yields[0].lineno if yields else call.lineno
+    line = yielded_keys.line_of(yields, situation, call)
     value = found[2]
     ragged = value.startswith("[[") or "list(" in value
     declared = [one.value for one in call.keywords if one.arg in ("output_types", "output_signature")] or call.args[1:2]
