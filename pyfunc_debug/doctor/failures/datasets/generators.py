@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     generator_calls,
     generator_counts,
     signature_parts,
+    yielded_dtypes,
     yielded_keys,
 )
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
@@ -47,6 +48,7 @@ _RAGGED = re.compile(
     r"`generator` yielded an element of RaggedTensorSpec\(TensorShape\((.*?)\), tf\.(\w+), (\d+), tf\.\w+\) where an "
     r"element of TensorSpec"
 )
+_OTHER_SPEC = re.compile(r"`generator` yielded an element of .*Spec\(.* where an element of .* was expected")
 _ONE_SPEC = re.compile(r"TensorSpec\(shape=.*dtype=tf\.(\w+)")
 _OTHER_DTYPE = "Yield that dtype, or declare the one that it yields."
 _KEY = re.compile(r"['\"](\w+)['\"]: ")
@@ -70,6 +72,8 @@ def explain(situation: Situation) -> Explanation | None:
         found = pattern.search(text)
         if found is not None:
             return tell(situation, found)
+    if _OTHER_SPEC.search(text) and (every := generator_calls.calls(situation)):
+        return yielded_dtypes.explain(situation, *every[0])
     if situation.body and _SYMBOLIC.search(text):
         return _symbolic(situation)
     return None
@@ -164,9 +168,9 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
         several = declared_types.several(situation, count, cause, RULE)
         if several is not None:
             return several
-    keyed = yielded_keys.explain(situation, file, source, call)
-    if keyed is not None:
-        return keyed
+    for tell in (yielded_keys.explain, yielded_dtypes.explain):
+        if (known := tell(situation, file, source, call)) is not None:
+            return known
     if found[1].startswith("{") and found[2].startswith("{"):
         return _keys(found, file, source, call)
     cause = (

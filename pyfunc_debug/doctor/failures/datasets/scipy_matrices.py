@@ -6,9 +6,10 @@ import ast
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.failures.datasets import generator_calls, text_arguments
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup
 
 RULE = "structure"
@@ -16,6 +17,10 @@ _SAID = re.compile(
     r"sparse (?:array|matrix) length is ambiguous"
     r"|[Uu]nsupported (?:object )?type.*(?:csr|csc|coo|lil|dok)_?(?:matrix|array)"
 )
+_OF_MATRICES = {"row", "col", "rows", "data", "indices", "indptr", "nnz", "format", "tocoo", "tocsr", "tocsc", "tolil",
+                "todok", "toarray", "todense", "getrow", "getcol", "getnnz", "getformat", "has_sorted_indices",
+                "sort_indices", "sum_duplicates", "eliminate_zeros", "multiply", "power", "maximum"}  # fmt: skip
+"""What arrays of NumPy's have not, or something else by that name."""
 _LARGE = 1e9
 """Bytes of an array that is not pasted."""
 
@@ -31,13 +36,42 @@ def explain(situation: Situation) -> Explanation | None:
             value = lookup(one, spot)
             if is_matrix(value):
                 found[one] = value
-    return _told(spot, found) if found else None
+    return (_handed_over(situation, spot, found) or _told(spot, found)) if found else None
 
 
 def is_matrix(value: object) -> bool:
     """Whether it is one of SciPy's sparse matrices or arrays."""
     kind = type(value)
     return kind.__module__.startswith("scipy.sparse.") and hasattr(kind, "toarray")
+
+
+def _handed_over(situation: Situation, spot: Spot, found: dict[ast.expr, Any]) -> Explanation | None:
+    """`from_generator(gen, args=(a,))` whose generator asks for what only such a matrix has: a lambda hands it over."""
+    for file, source, call in generator_calls.calls(situation):
+        given = next((one.value for one in call.keywords if one.arg == "args"), None)
+        generator = generator_calls.given(call)
+        function = generator_calls.function_of(source, generator)
+        inside = [one for one in getattr(given, "elts", ()) if one in found]
+        if file != spot.file or not inside or function is None or generator is None:
+            continue
+        taken = [one for one in parameters(function) if one not in ("self", "cls")]
+        place = given.elts.index(inside[0])  # type: ignore[union-attr]
+        name = taken[place] if place < len(taken) else ""
+        asked = [
+            one.attr for one in ast.walk(function)
+            if isinstance(one, ast.Attribute) and dotted(one.value) == name and one.attr in _OF_MATRICES
+        ]  # fmt: skip
+        if not asked:
+            continue
+        edit = text_arguments.handed_over(call, source, file)
+        text, kind = short(source.text(inside[0]), 30), type(found[inside[0]]).__name__
+        cause = (
+            f"from_generator makes tensors of args, and {text} is a {kind} of SciPy's, of which TensorFlow can make "
+            f"none. {function.name} asks it for .{asked[0]}: a lambda hands over {text} itself."
+        )
+        advice = "" if edit else f"Pass lambda: {source.text(generator)}({text}) as the generator, without args."
+        return Explanation(RULE, file, edit.first if edit else inside[0].lineno, cause, edit, advice)
+    return None
 
 
 def _told(spot: Spot, found: dict[ast.expr, Any]) -> Explanation:

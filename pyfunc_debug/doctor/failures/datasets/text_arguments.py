@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from pyfunc_debug.doctor.failures.datasets import generator_calls
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of, together
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
 from pyfunc_debug.doctor.failures.reading.source import Source, begins, dotted
 
@@ -61,6 +61,22 @@ def called_with_values(call: ast.Call, source: Source) -> str:
     lines += [source.text(one) for one in call.args[1:]]
     lines += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.arg not in ("args", "generator")]
     return ", ".join(lines)
+
+
+def handed_over(call: ast.Call, source: Source, file: str) -> Edit | None:
+    """A call of from_generator with a lambda that gives the generator its arguments, in the place of `args`."""
+    text, given = called_with_values(call, source), generator_calls.given(call)
+    word = next((one for one in call.keywords if one.arg == "args"), None)
+    if not text or given is None or word is None:
+        return None
+    first, last = word.lineno, word.end_lineno or word.lineno
+    values = getattr(word.value, "elts", ())
+    line = "".join(source.lines[first - 1 : last]).strip()
+    alone = line.startswith("args") and line.rstrip(",").endswith((")", "]")) and first > (given.end_lineno or 0)
+    if not alone or line.endswith("))") or any(one.lineno == first for one in call.keywords if one is not word):
+        return edit_of(file, source.replaced({call: f"{source.text(call.func)}({text})"}))
+    new = f"lambda: {source.text(given)}({', '.join(map(source.text, values))})"
+    return Edit(file, given.lineno, last, source.spliced({given: new}, given.lineno, first - 1))
 
 
 def _of_library(call: ast.Call, source: Source, situation: Situation) -> str | None:

@@ -45,7 +45,7 @@ def explain(situation: Situation, file: str, source: Source, call: ast.Call) -> 
       source: Its text.
       call: The call.
     """
-    values, declared = _element(situation)
+    values, declared = element(situation)
     found = [*_differing(values, declared, ())]
     if len(found) != 1:
         return None
@@ -78,7 +78,7 @@ def explain(situation: Situation, file: str, source: Source, call: ast.Call) -> 
 
 def line_of(yields: list[ast.Yield], situation: Situation, call: ast.Call) -> int:
     """The line of the `yield` that gave the element which was refused; that of the call where several may have."""
-    values, _ = _element(situation)
+    values, _ = element(situation)
     ran = yields if len(yields) == 1 else fitting(yields, values, None)
     return ran[0].lineno if len(ran) == 1 else call.lineno
 
@@ -107,8 +107,8 @@ def _may_be(node: ast.expr, value: Any, own: dict[str, ast.expr]) -> bool:
     return not isinstance(node, ast.Constant) or type(node.value) is type(value)
 
 
-def _element(situation: Situation) -> tuple[Any, Any]:
-    """What was yielded, and its signature, as TensorFlow's frame has them."""
+def element(situation: Situation) -> tuple[Any, Any]:
+    """What was yielded, and its signature, as TensorFlow's frame has them; None where there is no such frame."""
     for frame in frames(situation.inner.__traceback__):
         known = frame.f_locals
         if frame.f_code.co_name == "generator_py_func" and "values" in known:
@@ -137,19 +137,32 @@ def _name(path: tuple[Any, ...]) -> str:
     return f"the {_PLACES[path[-1]]} part, a dict," if path[-1] < len(_PLACES) else "a dict"
 
 
-def _at(node: ast.expr | None, path: tuple[Any, ...], function: ast.FunctionDef | None) -> ast.Dict | None:
-    """The dict that is written at a place of what is yielded; None where it is made otherwise."""
+def part_at(node: ast.expr | None, path: tuple[Any, ...], function: ast.FunctionDef | None) -> ast.expr | None:
+    """What is written at a place of what is yielded; None where it is made otherwise.
+
+    Args:
+      node: What is yielded.
+      path: The keys and numbers of the parts that it is in.
+      function: The generator.
+    """
     own = assignments(function) if function is not None else {}
     if isinstance(node, ast.Name):
-        node = None if _is_changed(node.id, function) else own.get(node.id)
+        made = None if _is_changed(node.id, function) else own.get(node.id)
+        node = made if path or isinstance(made, (ast.Call, ast.Dict)) else node
     if not path:
-        return node if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys) else None
+        return node
     if isinstance(node, ast.Tuple) and isinstance(path[0], int) and path[0] < len(node.elts):
-        return _at(node.elts[path[0]], path[1:], function)
+        return part_at(node.elts[path[0]], path[1:], function)
     if isinstance(node, ast.Dict):
         parts = [value for key, value in zip(node.keys, node.values) if getattr(key, "value", None) == path[0]]
-        return _at(parts[0], path[1:], function) if len(parts) == 1 else None
+        return part_at(parts[0], path[1:], function) if len(parts) == 1 else None
     return None
+
+
+def _at(node: ast.expr | None, path: tuple[Any, ...], function: ast.FunctionDef | None) -> ast.Dict | None:
+    """The dict with plain keys that is written there."""
+    found = part_at(node, path, function)
+    return found if isinstance(found, ast.Dict) and all(isinstance(key, ast.Constant) for key in found.keys) else None
 
 
 def _is_changed(name: str, function: ast.FunctionDef | None) -> bool:
