@@ -190,6 +190,10 @@ FROZEN = "a frozen graph"
 """Where it goes, if the variables of its graph of TensorFlow 1 became constants, to be written to a file."""
 
 
+SESSION_RUN = "Session.run"
+"""The function of a loss that is not finite, if a session of TensorFlow 1 gave it."""
+
+
 class Notice(str, Enum):
     """What is noticed while recording, for the doctor and whoever shows a call: the names in the table `notice`."""
 

@@ -26,11 +26,11 @@ from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
 from pyfunc_debug.interception.gradients.mapped import MappedGradients
 from pyfunc_debug.interception.graphs.departures import Departures
 from pyfunc_debug.interception.graphs.functions import Functions
-from pyfunc_debug.interception.graphs.grown_graphs import GrownGraphs
 from pyfunc_debug.interception.graphs.inputs import Inputs
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.nodes import Nodes
 from pyfunc_debug.interception.graphs.registered import Entries, array_bytes, bodies_since, entries_since, next_number
+from pyfunc_debug.interception.graphs.session_runs import SessionRuns
 from pyfunc_debug.interception.lines.python_lines import Lines
 from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.patches import Patch, Patches
@@ -244,7 +244,7 @@ class Interception:
         if found.builder_type is not None:
             patches.append(Patch(found.builder_type, "save", self._departures.builder_save))
         if found.session_type is not None:
-            patches.append(Patch(found.session_type, "run", GrownGraphs(self._observer).session_run))
+            patches.append(Patch(found.session_type, "run", SessionRuns(self._observer, self._finite).session_run))
         if found.freezing is not None:
             patches.append(Patch(found.freezing, private.FREEZE, self._departures.freeze))
         if found.data_service is not None:

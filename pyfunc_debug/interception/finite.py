@@ -6,6 +6,7 @@ Only what Python gets anyway is read, small and on the CPU; nothing is added to 
 from __future__ import annotations
 
 import math
+import re
 import sys
 import threading
 import types
@@ -13,10 +14,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pyfunc_debug.events import Notice, Observer, RunFacts
+from pyfunc_debug.events import SESSION_RUN, Notice, Observer, RunFacts
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.names import TensorFlowNames
-from pyfunc_debug.program.frames import own_frame
+from pyfunc_debug.program.frames import own_frame, user_frames
 
 _EACH = 64
 """Results of a function or line that are looked at; of those after them each `_NTH` is."""
@@ -27,6 +28,7 @@ _LARGEST = 100_000
 """Numbers of a gradient."""
 _LARGEST_ARRAY = 20_000_000
 _MOST_ARRAYS = 20
+_APPLIES = ("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply", "AssignSub", "ScatterSub")
 _FLOATS = ("bfloat16", "float32", "float64")  # float16 is trained with a scale by which gradients overflow at times
 
 
@@ -156,6 +158,32 @@ class NotFinite:
             sources=[where[0]],
         )  # fmt: skip
 
+    def fetched(self, graph: Any, fetches: Any, found: Any, frame: types.FrameType) -> None:
+        """A session gave this for its fetches: the number of which a graph takes the gradient is a loss."""
+        pairs = [
+            (asked, one) for asked, one in _pairs(fetches, found)
+            if isinstance(one, _floating()) and type(one).__name__ in _FLOATS and hasattr(asked, "op")
+        ]  # fmt: skip
+        user = own_frame(frame) if pairs else None
+        if user is None:
+            return
+        where = self._user_line(user.f_code.co_filename, user.f_lineno)
+        if where in self._told or not self._looks(where):
+            return
+        for tensor, one in pairs:
+            value, key = float(one), (where, tensor.name)
+            before = self._before.setdefault(key, deque(maxlen=_KEPT))
+            if math.isfinite(value):
+                before.append(value)
+            elif _is_minimized(graph, tensor):
+                self._told.add(where)
+                self._observer.notice(
+                    Notice.NOT_FINITE, None, None, what="loss", function=SESSION_RUN, made=None, value=str(value),
+                    before=list(before), count=self._counts[where], file=where[0], line=where[1],
+                    arrays=_with_nan(user), sources=[where[0], *_sources_of(tensor)],
+                )  # fmt: skip
+                return
+
     def _is_asynchronous(self) -> bool:
         """Whether results may still be in the making: to read them would wait for them."""
         return bool(getattr(self._names.context_module, "is_async", bool)())
@@ -164,6 +192,31 @@ class NotFinite:
         """Whether this result is one of those that are looked at."""
         count = self._counts[key] = self._counts.get(key, 0) + 1
         return count <= _EACH or count % _NTH == 0
+
+
+def _pairs(fetches: Any, found: Any) -> list[tuple[Any, Any]]:
+    """What a session was asked for, with what it gave for each, where both are lists, dicts or one thing."""
+    if isinstance(fetches, dict) and isinstance(found, dict):
+        return [pair for key in fetches for pair in _pairs(fetches[key], found.get(key))]
+    if isinstance(fetches, (list, tuple)) and isinstance(found, (list, tuple)) and len(fetches) == len(found):
+        return [pair for asked, one in zip(fetches, found) for pair in _pairs(asked, one)]
+    return [(fetches, found)]
+
+
+def _floating() -> Any:
+    return sys.modules["numpy"].floating
+
+
+def _is_minimized(graph: Any, tensor: Any) -> bool:
+    """Whether ops of a graph are the gradient of a tensor, and change variables."""
+    own = re.compile(rf"(?:^|/)gradients(?:_\d+)?/{re.escape(tensor.op.name)}_grad/")
+    ops = graph.get_operations()
+    return any(own.search(op.name) for op in ops) and any(op.type.startswith(_APPLIES) for op in ops)
+
+
+def _sources_of(tensor: Any) -> list[str]:
+    """The file of the user's line that made a tensor."""
+    return [one.file for one in user_frames(tensor.op.traceback or ())[-1:]]
 
 
 def _losses(logs: Any) -> list[Any]:

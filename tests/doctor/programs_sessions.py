@@ -422,3 +422,66 @@ def nan_in_the_first_call():
         ops = build(x, mask)
         session.run(tf.compat.v1.global_variables_initializer())
         session.run(ops, {x: [1.0, np.nan], mask: [1.0, 0.0]})
+
+
+# -- nan-loss: of a session (R2CNN-Plus-Plus#65) ----------------------------------------------------------------------
+
+
+def trained(loss_of, steps=3, grow=1.0, fetch_dict=False):
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [None])
+        weight = tf.compat.v1.get_variable("weight", [], initializer=tf.compat.v1.ones_initializer())
+        loss = loss_of(x * weight)
+        train = tf.compat.v1.train.GradientDescentOptimizer(grow).minimize(loss)
+        session.run(tf.compat.v1.global_variables_initializer())
+        for step in range(steps):
+            asked = {"train": train, "loss": loss} if fetch_dict else [train, loss]
+            session.run(asked, {x: np.arange(3.0) + step})
+
+
+@triggers("nan-loss", pastes=True, says="a logarithm of 0 is infinite")
+def a_masked_logarithm_of_a_session():
+    def overlap(a):
+        return np.maximum(a - 1, 0)
+
+    def loss_of(x):
+        kept = tf.compat.v1.py_func(overlap, [x], tf.float32)
+        mask = tf.cast(kept > 0, tf.float32)
+        return tf.reduce_sum(x**2) - tf.reduce_sum(mask * tf.math.log(kept))
+
+    trained(loss_of)
+
+
+@triggers("nan-loss", pastes=True, says="a sum of 0 divided by a sum of 0 is NaN")
+def a_mean_of_no_entry_in_a_session():
+    def loss_of(x):
+        mask = tf.cast(x > 1, tf.float32) * tf.cast(tf.size(x) > 3, tf.float32)
+        return tf.reduce_sum(x * mask) / tf.reduce_sum(mask)
+
+    trained(loss_of, fetch_dict=True)
+
+
+@triggers("nan-loss", says="as steps of this size lead away from the minimum")
+def a_loss_of_a_session_that_grows():
+    trained(lambda x: tf.reduce_sum(x**4), steps=8, grow=10.0)
+
+
+@near("nan-loss")
+def a_number_of_a_session_that_nothing_is_trained_by():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [None])
+        weight = tf.compat.v1.get_variable("weight", [], initializer=tf.compat.v1.ones_initializer())
+        loss = tf.reduce_mean((x * weight - 1) ** 2)
+        recall = tf.reduce_sum(tf.cast(x > 5, tf.float32) * x) / tf.reduce_sum(tf.cast(x > 5, tf.float32))
+        train = tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+        session.run(tf.compat.v1.global_variables_initializer())
+        for _ in range(3):
+            session.run([train, loss, recall], {x: np.arange(3.0)})
+
+
+@near("nan-loss")
+def nan_of_a_session_without_a_training():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [])
+        logarithm = tf.math.log(x)
+        assert np.isnan(session.run(logarithm, {x: -1.0}))

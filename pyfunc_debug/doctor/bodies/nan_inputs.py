@@ -84,10 +84,7 @@ def _trained(facts: Facts, node: int, call: int, file: str) -> list[ast.AST]:
     tree = facts.tree(file)
     if tree is None or not before or not before[0][0] or before[0][1]:
         return []
-    steps = [one for one in pastes.walk(tree, ast.FunctionDef) if guarded_ops.trains(one)]
-    if not steps:
-        return [tree] if guarded_ops.trains(tree) else []
-    return guarded_ops.with_called(tree, guarded_ops.with_called(tree, steps))
+    return guarded_ops.steps(tree)
 
 
 def _ran_before(node: ast.expr, scope: ast.FunctionDef, scopes: list[tuple[ast.FunctionDef, int]]) -> bool:

@@ -21,6 +21,7 @@ GUARDS = ("maximum", "clip_by_value", "epsilon", "eps", "1e-", "log_sigmoid", "s
 """Words of an argument that is kept above 0."""
 _LEAST = "1e-7"
 _DIVIDES = "math.divide_no_nan"
+_TRAIN = ("gradient", "minimize", "compute_gradients", "gradients")
 _OLDER = "tensorflow.compat.v1"
 
 
@@ -146,7 +147,15 @@ def with_called(tree: ast.AST, scopes: Sequence[ast.AST]) -> list[ast.AST]:
 def trains(scope: ast.AST) -> bool:
     """Whether a function asks a tape."""
     nodes = code.own_nodes(scope) if isinstance(scope, ast.FunctionDef) else ast.walk(scope)
-    return any(isinstance(one, ast.Attribute) and one.attr in ("gradient", "minimize") for one in nodes)
+    return any(isinstance(one, ast.Attribute) and one.attr in _TRAIN for one in nodes)
+
+
+def steps(tree: ast.Module) -> list[ast.AST]:
+    """The functions of a file that train, and what they call; the whole file where it trains in none, or nothing."""
+    found = [one for one in pastes.walk(tree, ast.FunctionDef) if trains(one)]
+    if not found:
+        return [tree] if trains(tree) else []
+    return with_called(tree, with_called(tree, found))
 
 
 def checked(facts: Facts, file: str) -> str:

@@ -45,7 +45,7 @@ _IDLE = 0.25
 _LESS = "make an element cost less: do what is the same for all once, before, and several elements in one call of an op"
 _GAIN = 1.15
 _MANY_PARTS = 32
-"""With so many parts in an element, each costs more as a tensor of its own than the numbers in it."""
+"""Parts of an element: from here on, each costs more as a tensor of its own than the numbers in it."""
 _HOLDS = 0.8
 _WAITED = 0.05
 """Share of the time of parallel calls that they waited for the GIL before they began, from which it counts."""

@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.models.made_scopes import made_scopes
 from pyfunc_debug.doctor.rules.keras_state import traced
 from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.doctor.text import listed
+from pyfunc_debug.events import SESSION_RUN
 from pyfunc_debug.records import Finding
 
 NAMES = ("nan-loss",)
@@ -52,6 +53,8 @@ def _scopes(facts: Facts, file: str, line: int, noticed: dict[str, Any]) -> list
     tree = facts.tree(file)
     if tree is None:
         return None
+    if noticed["function"] == SESSION_RUN:
+        return guarded_ops.steps(tree)
     if noticed["made"] is None:
         blocks = tapes_before(pastes.source(facts, file), line)
         return guarded_ops.with_called(tree, blocks[:1])

@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Any
 
 from pyfunc_debug.events import Notice, Observer
-from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.program.frames import Site, caller, user_frames
 
 _FIRST = 20
@@ -39,23 +38,8 @@ class GrownGraphs:
         self._observer = observer
         self._graphs: weakref.WeakKeyDictionary[Any, _Grown] = weakref.WeakKeyDictionary()
 
-    def session_run(self, original: Any) -> Any:
-        """The replacement of `BaseSession.run`."""
-
-        def run(session: Any, *args: Any, **options: Any) -> Any:
-            try:
-                self._look(session.graph)
-            except Exception as error:
-                self._observer.trouble("looking at a session's graph", error)
-            try:
-                return original(session, *args, **options)
-            except BaseException as error:
-                drop_our_frame(error)
-                raise
-
-        return run
-
-    def _look(self, graph: Any) -> None:
+    def look(self, graph: Any) -> None:
+        """Looks at a graph that a session is about to run."""
         version, known = graph.version, self._graphs.get(graph)
         if known is None:
             self._graphs[graph] = _Grown(version)

@@ -1,0 +1,46 @@
+"""`Session.run` of TensorFlow 1: what is looked at before it, and of what it gives."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pyfunc_debug.events import Observer
+from pyfunc_debug.interception.calls import drop_our_frame
+from pyfunc_debug.interception.finite import NotFinite
+from pyfunc_debug.interception.graphs.grown_graphs import GrownGraphs
+
+
+class SessionRuns:
+    """Watches sessions.
+
+    Args:
+      observer: Gets the notices.
+      finite: Looks at the losses that a run gives.
+    """
+
+    def __init__(self, observer: Observer, finite: NotFinite) -> None:
+        self._observer = observer
+        self._grown = GrownGraphs(observer)
+        self._finite = finite
+
+    def session_run(self, original: Any) -> Any:
+        """The replacement of `BaseSession.run`."""
+
+        def run(session: Any, fetches: Any, *args: Any, **options: Any) -> Any:
+            try:
+                self._grown.look(session.graph)
+            except Exception as error:
+                self._observer.trouble("looking at a session's graph", error)
+            try:
+                found = original(session, fetches, *args, **options)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
+            try:
+                self._finite.fetched(session.graph, fetches, found, sys._getframe(1))
+            except Exception as error:
+                self._observer.trouble("looking at what a session gave", error)
+            return found
+
+        return run
