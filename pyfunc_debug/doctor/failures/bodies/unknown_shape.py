@@ -59,7 +59,7 @@ _SAID = re.compile(
     r"|must (?:be at least|have) (?:three|3)[- ]dimension|'NoneType' object|NoneType|None values not supported"
     r"|Cannot infer num from shape|Cannot iterate over a (?:shape|tensor) with unknown (?:rank|first dimension)"
     r"|expected (?:min_)?ndim=\d+, found ndim=None|shape=<unknown>|static(?:ally)?[- ](?:shape|known)"
-    r"|Cannot infer Tensor's rank",
+    r"|Cannot infer Tensor's rank|mask dimensions must be specified|(?:known|defined|static) rank|known statically",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"unknown TensorShape|[Uu]nknown rank|found ndim=None|Shape with unknown rank")
