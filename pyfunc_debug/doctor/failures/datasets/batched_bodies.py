@@ -13,7 +13,6 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import Node, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.reading.shapes import refused_reshape
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import names
 from pyfunc_debug.doctor.failures.reading.symbols import calls
 
 _ONE = re.compile(
@@ -71,7 +70,8 @@ def _taken(message: str, statement: ast.stmt, spot: Spot, counts: set[int]) -> i
     if sizes is not None:
         count, rest = divmod(sizes[0], sizes[1] or 1)
         return count if count in counts and not rest else None
-    shapes = [shape for name in names(statement) if (shape := _shape(spot.value(name))) and shape[0] in counts]
+    read = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)}  # of a lambda in the line, too
+    shapes = [shape for name in sorted(read) if (shape := _shape(spot.value(name))) and shape[0] in counts]
     ranks = {1}
     if _AXES in message:
         given = [one for call in calls(statement) for one in (*call.args, *(each.value for each in call.keywords))]
