@@ -26,7 +26,8 @@ _IN_GRAPH = re.compile(r"node (?:\S*/)?gradient(?:_tape|s(?:_\d+)?)/")
 _EAGER = re.compile(r"tensorflow[/\\]python[/\\]eager[/\\](?:backprop|imperative_grad)\.py$")
 _SCALAR = re.compile(
     r"\[\]|ndims must be|tensor with 1 values|of size 0\b|got:? 0\b|rank ?\(?-?0\b|at least \dD|must be at least rank"
-    r"|with 0 dimension|the requested shape has \d|[Ii]ncompatible shapes|broadcastable"  # as an op on the way has it
+    r"|with 0 dimension|the requested shape has \d|[Ii]ncompatible shapes|broadcastable"
+    r"|number of elements, got"  # as an op on the way has it
 )
 _LEAVES = re.compile(r"\.numpy\(\)|\bnp\.|\bnumpy\.|\bfloat\(|\.item\(\)|\.tolist\(\)|stop_gradient")
 _WIDE = 60
