@@ -10,10 +10,10 @@ from typing import Any
 from pyfunc_debug.doctor.failures.bodies.output_contract import RULE as OUTPUT
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE as INPUT
 from pyfunc_debug.doctor.failures.pastes.body_edits import is_generator
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import indent_of, short
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_ndarray, sizes_of
 
 _UNLIKE = re.compile(
@@ -24,13 +24,20 @@ _EMPTY = re.compile(
     r"|cannot reshape array of size 0|!_src\.empty\(\)|empty (?:array|slice|sequence|input)|0 sample\(s\)",
     re.IGNORECASE,
 )
+_FLAT = re.compile(
+    r"too many indices for array: array is 1-dimensional|must have same number of dimensions"
+    r"|axis 1 is out of bounds for array of dimension 1|expected 2, got 1\)|tuple index out of range"
+)
+"""What is said of an array of one dimension where two are taken."""
 _SHOWN = (int, float, str, bool)
+_LONGEST = 40
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a body was given, or made, an array without values."""
     if situation.body:
-        return _in_body(situation) if _EMPTY.search(situation.message) else None
+        found = _in_body(situation) if _EMPTY.search(situation.message) else None
+        return _lost_columns(situation) if found is None and _FLAT.search(situation.message) else found
     return _lost_axes(situation) if _UNLIKE.search(situation.text) else None
 
 
@@ -108,6 +115,73 @@ def _in_body(situation: Situation) -> Explanation | None:
             continue
         return _explanation(situation, spot, statement, function, empty[0], made[0])
     return None
+
+
+def _lost_columns(situation: Situation) -> Explanation | None:
+    """`np.asarray(boxes)` of an empty list has one dimension, where rows of four numbers would have made it two."""
+    for spot in reversed(situation.spots):
+        statement = spot.statement
+        read_here = (
+            {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)} if statement is not None else ()
+        )
+        for name in sorted(read_here):
+            value = spot.variables.get(name)
+            if not is_ndarray(value) or value.shape != (0,):
+                continue
+            for file in dict.fromkeys(one.file for one in reversed(situation.spots)):
+                found = _of_list(read(file), name)
+                if found is not None:
+                    return _with_columns(situation, spot, (file, *found), name)
+    return None
+
+
+def _of_list(source: Source, name: str) -> tuple[ast.Call, int] | None:
+    """The one call that makes an array of a list of rows and gives it a name; and how many numbers a row has."""
+    found: list[tuple[ast.Call, int]] = []
+    for one in ast.walk(source.tree):
+        if not isinstance(one, ast.Assign) or name not in map(ast.unparse, one.targets):
+            continue
+        call = one.value
+        made = isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in ("array", "asarray")
+        if isinstance(call, ast.Call) and made and call.args:
+            around = next((each for each in source.around(one) if isinstance(each, ast.FunctionDef)), source.tree)
+            width = _width(call.args[0], around)
+            found += [(call, width)] if width else []
+    return found[0] if len(found) == 1 else None
+
+
+def _width(rows: ast.expr, around: ast.AST) -> int:
+    """How many numbers each row of a list has, as it is written; 0 where that is not known."""
+    written: list[ast.expr] = [rows.elt] if isinstance(rows, ast.ListComp) else []
+    if isinstance(rows, ast.Name):
+        for one in ast.walk(around):
+            if isinstance(one, ast.Call) and dotted(one.func) == f"{rows.id}.append" and len(one.args) == 1:
+                written.append(one.args[0])
+            elif isinstance(one, ast.Assign) and rows.id in map(ast.unparse, one.targets):
+                written += [one.value.elt] if isinstance(one.value, ast.ListComp) else []
+    flat = all(
+        isinstance(one, (ast.List, ast.Tuple)) and not any(isinstance(part, (ast.List, ast.Tuple, ast.Starred))
+        for part in one.elts) for one in written
+    )  # fmt: skip
+    widths = {len(one.elts) for one in written if isinstance(one, (ast.List, ast.Tuple))}
+    return widths.pop() if written and flat and len(widths) == 1 else 0
+
+
+def _with_columns(situation: Situation, spot: Spot, made: tuple[str, ast.Call, int], name: str) -> Explanation | None:
+    file, call, width = made
+    source = read(file)
+    texts = [
+        f"{one} {value!r}" for each in reversed(situation.spots) for one, value in each.variables.items()
+        if type(value) in (str, bytes) and 0 < len(value) <= _LONGEST and each.function is not None
+        and one in parameters(each.function)
+    ]  # fmt: skip
+    value: Any = spot.variables[name]
+    cause = (
+        f"{name} is {value.dtype.name}[0]: its list was empty{f' for {texts[0]}' if texts else ''}, and "
+        f"an array of that has one dimension, where line {spot.line} needs two. reshape keeps the {width} columns."
+    )
+    edit = edit_of(file, source.replaced({call: f"{source.text(call)}.reshape(-1, {width})"}))
+    return None if edit is None else Explanation(INPUT, spot.file, spot.line, cause, edit, "", "likely")
 
 
 def _is_empty(value: Any) -> bool:
