@@ -24,6 +24,7 @@ from pyfunc_debug.interception.finite import NotFinite
 from pyfunc_debug.interception.gradients.cut import CutGradients
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
 from pyfunc_debug.interception.gradients.mapped import MappedGradients
+from pyfunc_debug.interception.gradients.minimized import Minimized
 from pyfunc_debug.interception.graphs.departures import Departures
 from pyfunc_debug.interception.graphs.functions import Functions
 from pyfunc_debug.interception.graphs.inputs import Inputs
@@ -244,7 +245,11 @@ class Interception:
         if found.builder_type is not None:
             patches.append(Patch(found.builder_type, "save", self._departures.builder_save))
         if found.session_type is not None:
-            patches.append(Patch(found.session_type, "run", SessionRuns(self._observer, self._finite).session_run))
+            minimized = Minimized(found, self._observer, self.user_line)
+            runs = SessionRuns(self._observer, self._finite, minimized)
+            patches.append(Patch(found.session_type, "run", runs.session_run))
+            if found.graph_gradients is not None:
+                patches.append(Patch(found.graph_gradients, private.GRADIENTS_HELPER, minimized.helper))
         if found.freezing is not None:
             patches.append(Patch(found.freezing, private.FREEZE, self._departures.freeze))
         if found.data_service is not None:

@@ -485,3 +485,146 @@ def nan_of_a_session_without_a_training():
         x = tf.compat.v1.placeholder(tf.float32, [])
         logarithm = tf.math.log(x)
         assert np.isnan(session.run(logarithm, {x: -1.0}))
+
+
+# -- cut-gradient: of an optimizer of TensorFlow 1 (tf-faster-rcnn#288) -----------------------------------------------
+
+
+def two_layers(
+    between, train=lambda loss, first, second: tf.compat.v1.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+):
+    """How far the layer in front of something was trained, and the one behind it."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [None, 3])
+        first = tf.compat.v1.get_variable("first", [3, 2], initializer=tf.compat.v1.ones_initializer())
+        second = tf.compat.v1.get_variable("second", [2, 1], initializer=tf.compat.v1.ones_initializer())
+        found = between(tf.matmul(x, first))
+        found.set_shape([None, 2])
+        loss = tf.reduce_mean((tf.matmul(found, second) - 3.0) ** 2)
+        step = train(loss, first, second)
+        session.run(tf.compat.v1.global_variables_initializer())
+        for _ in range(3):
+            session.run([loss, step], {x: np.arange(6.0).reshape(2, 3)})
+        return [np.abs(session.run(one) - 1).max() for one in (first, second)]
+
+
+@triggers("cut-gradient", pastes=True, says="leaves out 1 of 2 variables (first) in silence")
+def proposals_between_two_layers():
+    def deltas(h):
+        return np.maximum(h * 0.1, -1.0).astype(np.float32)
+
+    two_layers(lambda h: tf.compat.v1.py_func(deltas, [h], tf.float32))
+
+
+@triggers("cut-gradient", says="gradients (")
+def gradients_that_are_applied_by_hand():
+    def shrunk(h):
+        return np.asarray([row / (1 + np.linalg.norm(row)) for row in h], np.float32)
+
+    def train(loss, first, second):
+        wanted = tf.compat.v1.trainable_variables()
+        slopes = tf.gradients(loss, wanted)
+        return tf.compat.v1.train.AdamOptimizer(0.1).apply_gradients(zip(slopes, wanted))
+
+    two_layers(lambda h: tf.numpy_function(shrunk, [h], tf.float32), train)
+
+
+@triggers("cut-gradient", says="compute_gradients (")
+def gradients_of_a_session_that_are_clipped():
+    def smoothed(h):
+        kept = h.copy()
+        kept[1:] += kept[:-1] * 0.5
+        return kept
+
+    def train(loss, first, second):
+        optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.01)
+        pairs = optimizer.compute_gradients(loss)
+        return optimizer.apply_gradients([(tf.clip_by_norm(one, 1.0), each) for one, each in pairs if one is not None])
+
+    two_layers(lambda h: tf.compat.v1.py_func(smoothed, [h], tf.float32), train)
+
+
+@near("cut-gradient")
+def proposals_that_are_cut_off_on_purpose():
+    def deltas(h):
+        return np.minimum(h * 0.1, 9.0).astype(np.float32)
+
+    two_layers(lambda h: tf.stop_gradient(tf.compat.v1.py_func(deltas, [h], tf.float32)))
+
+
+@near("cut-gradient")
+def proposals_of_features_that_are_cut_off_on_purpose():
+    def deltas(h):
+        return np.minimum(h * 0.2, 9.0).astype(np.float32)
+
+    two_layers(lambda h: tf.compat.v1.py_func(deltas, [tf.stop_gradient(h)], tf.float32))
+
+
+@near("cut-gradient")
+def a_step_for_the_layer_behind_alone():
+    def deltas(h):
+        return np.minimum(h * 0.3, 9.0).astype(np.float32)
+
+    def train(loss, first, second):
+        return tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss, var_list=[second])
+
+    two_layers(lambda h: tf.compat.v1.py_func(deltas, [h], tf.float32), train)
+
+
+@near("cut-gradient")
+def a_layer_that_has_a_loss_of_its_own():
+    def deltas(h):
+        return np.minimum(h * 0.4, 9.0).astype(np.float32)
+
+    def train(loss, first, second):
+        one, other = (tf.compat.v1.train.GradientDescentOptimizer(0.01) for _ in range(2))
+        return tf.group(one.minimize(loss), other.minimize(tf.reduce_sum(first**2)))
+
+    assert min(two_layers(lambda h: tf.compat.v1.py_func(deltas, [h], tf.float32), train)) > 0
+
+
+@near("cut-gradient")
+def a_layer_that_follows_the_other():
+    def deltas(h):
+        return np.minimum(h * 0.5, 9.0).astype(np.float32)
+
+    def train(loss, first, second):
+        step = tf.compat.v1.train.GradientDescentOptimizer(0.01).minimize(loss)
+        with tf.control_dependencies([step]):
+            return first.assign(0.9 * first + 0.1 * tf.reduce_sum(second))
+
+    two_layers(lambda h: tf.compat.v1.py_func(deltas, [h], tf.float32), train)
+
+
+@near("cut-gradient")
+def a_py_function_between_two_layers():
+    def deltas(h):
+        return tf.minimum(h * 0.6, 9.0)
+
+    assert min(two_layers(lambda h: tf.py_function(deltas, [h], tf.float32))) > 0
+
+
+@near("cut-gradient")
+def a_metric_beside_the_loss_of_a_session():
+    def deltas(h):
+        return np.minimum(h * 0.7, 9.0).astype(np.float32)
+
+    def train(loss, first, second):
+        other = tf.compat.v1.get_variable("other", [], initializer=tf.compat.v1.ones_initializer())
+        metric = tf.compat.v1.py_func(deltas, [first * other], tf.float32)
+        step = tf.compat.v1.train.GradientDescentOptimizer(0.01).minimize(loss)
+        return tf.group(step, metric)
+
+    two_layers(lambda h: h * 1.0, train)
+
+
+@near("cut-gradient")
+def a_cut_graph_that_is_run_without_its_step():
+    def deltas(h):
+        return np.minimum(h * 0.8, 9.0).astype(np.float32)
+
+    def train(loss, first, second):
+        assert tf.compat.v1.train.GradientDescentOptimizer(0.01).minimize(loss) is not None
+        return loss * 2
+
+    two_layers(lambda h: tf.compat.v1.py_func(deltas, [h], tf.float32), train)

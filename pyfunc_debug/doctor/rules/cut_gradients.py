@@ -23,6 +23,7 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)
 _SHOWN = 3
+_ASKS = ("minimize", "compute_gradients", "gradients")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -49,7 +50,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         numpy = node.kind != "py_function"
         called = "the lambda" if body.endswith("<lambda>") else body
         what = f"tape.gradient gave None for {count}: they are not trained by it. "
-        if noticed["count"] == 1:
+        if "line" in noticed:
+            what = _left_out(facts, noticed, count)
+        elif noticed["count"] == 1:
             what = f"tape.gradient gave None for {variables[0]}: it is not trained by it. "
         if noticed.get("term"):
             what = f"what {body} adds to the loss trains nothing: {count} have a gradient of the other terms only. "
@@ -57,8 +60,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         elif not path:
             why = f"The loss uses what {called} returns, and a tf.{node.kind} hides what it computes from TensorFlow"
         elif numpy:
-            why = f"{_capital(called)} stands between {'it' if noticed['count'] == 1 else 'them'} and the loss, and "
+            alone = 1 in (noticed["count"], len(variables) if "line" in noticed else 0)
+            why = f"{_capital(called)} stands between {'it' if alone else 'them'} and the loss, and "
             why += f"a tf.{node.kind} has no gradient"
+            why += (
+                "" if "line" not in noticed else ". If it is meant to end here: tf.stop_gradient(...) around the call"
+            )
         else:
             why = f"{_capital(called)} gets whole numbers that are computed from them, and these have no gradient"
         site = facts.site(number)
@@ -176,6 +183,19 @@ def _of_dataset(facts: Facts, noticed: dict[str, Any], source: Source) -> Iterat
             f"{told.cause}",
             pastes.written(told.edit) if told.edit is not None else told.advice, file, told.line,
         )  # fmt: skip
+
+
+def _left_out(facts: Facts, noticed: dict[str, Any], count: str) -> str:
+    """The optimizer of TensorFlow 1 that made a step without some variables, with its line."""
+    file, line = str(noticed["file"]), int(noticed["line"])
+    found = [
+        pastes.last_name(one.func) for one in ast.walk(pastes.source(facts, file).statement(line) or ast.Module([], []))
+        if isinstance(one, ast.Call) and pastes.last_name(one.func) in _ASKS
+    ]  # fmt: skip
+    return (
+        f"{found[0] if found else 'the optimizer'} ({facts.source_line(file, line)}) leaves out {count} in silence: "
+        f"without a gradient, nothing trains {'it' if len(noticed['variables']) == 1 else 'them'}. "
+    )
 
 
 def _named(variables: list[str], count: int) -> str:

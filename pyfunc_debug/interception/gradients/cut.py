@@ -50,6 +50,7 @@ _FLAT = frozenset({
     "Round",
 })  # fmt: skip
 """What these give moves in steps: TensorFlow registers None for their gradients."""
+_STOPS = ("StopGradient",)
 _OF_DATASETS = "Dataset"
 """In the types of the ops of tf.data, loops over a dataset among them, which have no gradient."""
 
@@ -184,7 +185,7 @@ class CutGradients:
             return
         graph = ends[0].graph
         handles = {id(self._handle(graph, one)): one for one in missing}
-        ways = {key: (token, path) for key, token, path in _cuts(ends, set(handles))}
+        ways = {key: (token, path) for key, token, path in cuts(ends, set(handles))}
         by_node: dict[str, tuple[list[str], list[str]]] = {}
         for key, (token, path) in ways.items():
             names, _ = by_node.setdefault(token, ([], path))
@@ -391,9 +392,12 @@ def _walls(ends: list[Any], wanted: set[int]) -> Iterator[tuple[int, Any]]:
             yield from ((id(start), one) for one in walls)
 
 
-def _cuts(ends: list[Any], wanted: set[int]) -> list[tuple[int, str, list[str]]]:
-    """(id of a wanted op, token, types of the ops from there to the loss) for each that a node cuts off."""
-    ops = _ancestors(ends)
+def cuts(ends: list[Any], wanted: set[int]) -> list[tuple[int, str, list[str]]]:
+    """(id of a wanted op, token, types of the ops from there to the loss) for each that a node cuts off.
+
+    A way through a `tf.stop_gradient` is cut on purpose, before a node or behind it.
+    """
+    ops = _ancestors(ends, _STOPS)
     forward = _forward(ops)
     found = []
     for start in (op for op in ops if id(op) in wanted):
@@ -405,7 +409,7 @@ def _cuts(ends: list[Any], wanted: set[int]) -> list[tuple[int, str, list[str]]]
                 cut = op
                 break
             for further in forward.get(id(op), ()):
-                if id(further) not in came:
+                if id(further) not in came and further.type not in _STOPS:
                     came[id(further)] = op
                     todo.append(further)
         if cut is None:

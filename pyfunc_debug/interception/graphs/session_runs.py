@@ -8,6 +8,7 @@ from typing import Any
 from pyfunc_debug.events import Observer
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.finite import NotFinite
+from pyfunc_debug.interception.gradients.minimized import Minimized
 from pyfunc_debug.interception.graphs.grown_graphs import GrownGraphs
 
 
@@ -17,12 +18,14 @@ class SessionRuns:
     Args:
       observer: Gets the notices.
       finite: Looks at the losses that a run gives.
+      minimized: Looks for what a run's step does not train.
     """
 
-    def __init__(self, observer: Observer, finite: NotFinite) -> None:
+    def __init__(self, observer: Observer, finite: NotFinite, minimized: Minimized) -> None:
         self._observer = observer
         self._grown = GrownGraphs(observer)
         self._finite = finite
+        self._minimized = minimized
 
     def session_run(self, original: Any) -> Any:
         """The replacement of `BaseSession.run`."""
@@ -39,6 +42,7 @@ class SessionRuns:
                 raise
             try:
                 self._finite.fetched(session.graph, fetches, found, sys._getframe(1))
+                self._minimized.fetched(session.graph, fetches)
             except Exception as error:
                 self._observer.trouble("looking at what a session gave", error)
             return found

@@ -62,6 +62,8 @@ class TensorFlowNames:
     """What saves a graph of TensorFlow 1 as a SavedModel; None where that cannot be watched."""
     session_type: Any
     """What runs graphs of TensorFlow 1; None where that cannot be watched."""
+    graph_gradients: Any
+    """What makes the gradients of graphs; None where that cannot be watched."""
     freezing: Any
     """What makes constants of a graph's variables; None where that cannot be watched."""
     data_service: Any
@@ -196,6 +198,7 @@ def load() -> TensorFlowNames:
         ),
         builder_type=_method_of("tensorflow.python.saved_model.builder_impl:_SavedModelBuilder", "save"),
         session_type=_method_of("tensorflow.python.client.session:BaseSession", "run"),
+        graph_gradients=_holding("tensorflow.python.ops.gradients_util:_GradientsHelper", None),
         freezing=_holding(
             "tensorflow.python.framework.convert_to_constants:convert_variables_to_constants_from_session_graph",
             ("session", "graph_def", "output_node_names", "variable_names_allowlist", "variable_names_denylist"),

@@ -43,6 +43,8 @@ CUSTOM_GRADIENT = "_graph_mode_decorator"
 """In custom_gradient.py: calls, in a graph, a function that has a gradient of its own."""
 CUSTOM_GRADIENTS = (CUSTOM_GRADIENT, "_eager_mode_decorator")
 """The same in a graph and without one."""
+GRADIENTS_HELPER = "_GradientsHelper"
+"""In gradients_util: makes the gradients of a graph, for `tf.gradients` and optimizers of TensorFlow 1."""
 FREEZE = "convert_variables_to_constants_from_session_graph"
 """In convert_to_constants: what tf.compat.v1.graph_util.convert_variables_to_constants calls."""
 REGISTER_DATASET = "_register_dataset"
