@@ -161,7 +161,8 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
             f"{where}: "
         ) + (
             "the input sets their pace, a faster model would not help" if share >= _BUSY or _beside(loop)
-            else f"the steps wait for it, and a faster input brings up to x{1 / (1 - share):.1f}"
+            else f"the steps wait for it, and a faster input can bring x{1 / (1 - share):.1f} or more: what TensorFlow "
+            "itself does for each element is not in this number"
         )  # fmt: skip
     elif share >= _BUSY or (slow is not None and _holds_gil(facts, slow)):
         message = f"{loop.sentence}: the input sets its pace"
