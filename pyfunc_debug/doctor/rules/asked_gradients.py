@@ -26,7 +26,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line that asks."""
     if facts.notices["failure"]:
         return  # it may never have come to that line
-    told: set[tuple[str, int]] = set()
+    noticed = [one for _, _, one in facts.notices["cut-gradient"] if "line" in one]  # has a finding by what was seen
+    told = {(str(one["file"]), int(one["line"])) for one in noticed}
     for node in facts.nodes.values():
         graph = facts.functions.get(node.function or 0)
         if node.origin != "user" or node.kind == "py_function" or graph is None or graph.kind != "graph":

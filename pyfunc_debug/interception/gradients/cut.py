@@ -309,12 +309,12 @@ def _name(source: Any) -> str:
     return str(getattr(source, "path", None) or getattr(source, "name", None) or "a tensor").removesuffix(":0")
 
 
-def _ancestors(ends: list[Any], leave_out: Collection[str] = ()) -> list[Any]:
+def _ancestors(ends: list[Any], leave_out: Collection[str] = (), farthest: int = _FARTHEST) -> list[Any]:
     """An op and all before it, the farthest left out; nothing before ops of some types."""
     found: list[Any] = []
     seen: set[int] = set()
     todo = deque(ends)
-    while todo and len(found) < _FARTHEST:
+    while todo and len(found) < farthest:
         op = todo.popleft()
         if id(op) not in seen:
             seen.add(id(op))
@@ -392,12 +392,12 @@ def _walls(ends: list[Any], wanted: set[int]) -> Iterator[tuple[int, Any]]:
             yield from ((id(start), one) for one in walls)
 
 
-def cuts(ends: list[Any], wanted: set[int]) -> list[tuple[int, str, list[str]]]:
+def cuts(ends: list[Any], wanted: set[int], farthest: int = _FARTHEST) -> list[tuple[int, str, list[str]]]:
     """(id of a wanted op, token, types of the ops from there to the loss) for each that a node cuts off.
 
     A way through a `tf.stop_gradient` is cut on purpose, before a node or behind it.
     """
-    ops = _ancestors(ends, _STOPS)
+    ops = _ancestors(ends, _STOPS, farthest)
     forward = _forward(ops)
     found = []
     for start in (op for op in ops if id(op) in wanted):

@@ -24,8 +24,8 @@ _VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 _CHANGES = ("Apply", "AssignAdd", "AssignSub", "Scatter")
 """In the types of ops that move a variable from where it is."""
 _SETS = frozenset({"Assign", "AssignVariableOp"})
-_FARTHEST = 3000
-"""How many ops are looked at."""
+_FARTHEST = 10_000
+"""How many ops are looked at, once a graph."""
 _MOST_FETCHES = 50
 """Of a graph, that are looked at."""
 _TRAINABLE = "trainable_variables"
@@ -126,7 +126,7 @@ class Minimized:
         if user is None:
             return
         by_node: dict[str, tuple[list[str], list[str]]] = {}
-        for key, token, path in cuts(ends, set(missing)):
+        for key, token, path in cuts(ends, set(missing), _FARTHEST):
             by_node.setdefault(token, ([], path))[0].append(missing[key])
         if by_node:
             site = self._user_line(user.f_code.co_filename, user.f_lineno)
