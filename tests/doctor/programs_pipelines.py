@@ -832,3 +832,80 @@ def a_loop_over_bytes():
 
     pets = tf.data.Dataset.from_tensor_slices(["cat", "dog"] * 3)
     list(pets.map(lambda name: tf.numpy_function(process, [name], tf.int64)))
+
+
+# -- bytes-as-text: YOLOv3_TensorFlow#33 ------------------------------------------------------------------------------
+
+
+def parsed(body, dtype=tf.float32, function=tf.numpy_function, batch=0):
+    lines = tf.data.Dataset.from_tensor_slices(["0.jpg 0 10 10 30 40", "1.jpg 1 5 5 20 25"])
+    lines = lines.batch(batch) if batch else lines
+    list(lines.map(lambda line: function(body, [line], dtype)))
+
+
+@triggers("bytes-as-text", pastes=True, says="the slice leaves '0.jpg 0 10 10 30 4'")
+def one_character_too_many_is_cut_off():
+    def parse_line(line):
+        line = str(line)
+        line = line[2 : len(line) - 2]
+        return [float(one) for one in line.split(" ")[1:]]
+
+    def boxes(lines):
+        return np.array([parse_line(line) for line in lines], np.float32)
+
+    parsed(boxes, batch=2)
+
+
+@triggers("bytes-as-text", pastes=True, says="decode() makes them text")
+def the_first_word_of_a_line():
+    def name(line):
+        return len(str(line).split(" ")[0])
+
+    parsed(name, tf.int64)
+
+
+@triggers("bytes-as-text", pastes=True, says="`str(line.numpy())`")
+def text_of_an_eager_tensor():
+    def name(line):
+        text = str(line.numpy())
+        return len(text.strip().split(" ")[0])
+
+    parsed(name, tf.int32, tf.py_function)
+
+
+@near("bytes-as-text")
+def a_slice_that_leaves_the_text():
+    def name(line):
+        text = str(line)[2:-1]
+        return len(text.split(" ")[0])
+
+    parsed(name, tf.int64)
+
+
+@near("bytes-as-text")
+def a_word_that_is_looked_for():
+    def is_first(line):
+        text = str(line)
+        return int("0.jpg" in text)
+
+    parsed(is_first, tf.int64)
+
+
+@near("bytes-as-text")
+def text_that_is_shown():
+    def shown(line):
+        if len(line) > 100:
+            raise ValueError("too long: " + str(line))
+        print("line", str(line))
+        return len(line)
+
+    parsed(shown, tf.int64)
+
+
+@near("bytes-as-text")
+def text_of_what_was_decoded():
+    def name(line):
+        line = line.decode()
+        return len(str(line).split(" ")[0])
+
+    parsed(name, tf.int64)

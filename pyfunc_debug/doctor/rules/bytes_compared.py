@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.text_inputs import helper_of, is_eager, texts_given
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.events import Notice
 from pyfunc_debug.program import syntax
@@ -43,7 +44,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         (*one, function) for one in every
         if (function := _may_compare(facts, one[0], one[0].id in known)) is not None
     ]  # fmt: skip
-    given = _texts_given(facts, [source for _, source, _, _ in asked])
+    given = texts_given(facts, [source for _, source, _, _ in asked])
     seen: set[tuple[str | None, int]] = set()
     for node, source, count, function in asked:
         strings, first = given.get(source, ({}, 0))
@@ -51,25 +52,12 @@ def check(facts: Facts) -> Iterator[Finding]:
             names = code.parameters(function)
             places = {f"args[{place}]": name for place, name in enumerate(names[names[:1] == ["self"] :])}
             strings = {places[path]: array for path, array in strings.items() if path in places}
-        for one in _compared(function, strings, _is_eager(node), facts.tree(node.file), known.get(node.id, {})):
+        for one in _compared(function, strings, is_eager(node), facts.tree(node.file), known.get(node.id, {})):
             if (node.file, one.node.lineno) in seen:
                 continue
             seen.add((node.file, one.node.lineno))
             yield _finding(facts, node, function, one, strings, first, count if source == node.id else None)
             break
-
-
-def _texts_given(facts: Facts, nodes: list[int]) -> dict[int, tuple[dict[str, bool], int]]:
-    """Of nodes that were given strings, each of these and whether it is an array; and the first call."""
-    rows = facts.reader.rows(
-        "SELECT c.node, v.path, max(v.shape <> '[]'), min(c.id) FROM value v JOIN call c ON c.id = v.call WHERE c.node "
-        f"IN ({', '.join(map(str, nodes))}) AND c.kind = 'forward' AND v.role = 'input' AND v.dtype = 'string' "
-        "GROUP BY c.node, v.path ORDER BY c.node, v.position"
-    ) if nodes else []  # fmt: skip
-    found: dict[int, tuple[dict[str, bool], int]] = {}
-    for node, path, array, call in rows:
-        found.setdefault(node, ({}, call))[0][path] = bool(array)
-    return found
 
 
 def _may_compare(facts: Facts, node: Node, known: bool) -> Definition | None:
@@ -83,20 +71,12 @@ def _may_compare(facts: Facts, node: Node, known: bool) -> Definition | None:
     function, tree = facts.function(node), facts.tree(node.file)
     if function is None or known:
         return function
-    helpers = [one for part in code.own_nodes(function) if (one := _helper(part, tree)) is not None]
+    helpers = [one for part in code.own_nodes(function) if (one := helper_of(part, tree)) is not None]
     asks = any(
         isinstance(part, ast.Compare) or (isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
         and part.func.attr == "get") for one in (function, *helpers) for part in code.own_nodes(one)
     )  # fmt: skip
     return function if asks else None
-
-
-def _helper(node: ast.AST, tree: ast.Module | None) -> ast.FunctionDef | None:
-    """The one function of the file that a call is of."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return None
-    found = [one for one in pastes.walk(tree, ast.FunctionDef) if one.name == ast.unparse(node.func)]
-    return found[0] if len(found) == 1 else None
 
 
 def _finding(
@@ -105,7 +85,7 @@ def _finding(
 ) -> Finding:  # fmt: skip
     text = pastes.text_of(facts, node.file, one.node)
     edit = ""
-    array, eager = strings[one.root], _is_eager(node)
+    array, eager = strings[one.root], is_eager(node)
     if _takes_bytes(function) or (array and eager):
         edit = pastes.written(pastes.replaced(facts, node.file, {
             one.side: f"{pastes.text_of(facts, node.file, one.side)}.decode()"
@@ -119,7 +99,7 @@ def _finding(
     elif (line := pastes.beginning(function)) is not None:
         new = f"[one.decode() for one in {one.root}]" if array else f"{one.root}.decode()"
         tree = facts.tree(node.file)
-        if any(_helper(part, tree) is function for part in pastes.walk(tree, ast.Call)):  # there it may get text
+        if any(helper_of(part, tree) is function for part in pastes.walk(tree, ast.Call)):  # there it may get text
             new += f" if isinstance({one.root}{'[0]' * array}, bytes) else {one.root}"
         edit = pastes.written(pastes.above(facts, node.file, line, f"{one.root} = {new}"))
     of = f"in {facts.name(node)}: from_generator gives a generator the strings of its args"
@@ -134,11 +114,6 @@ def _finding(
             *([f"all that `{one.table}` had, as the graph was made, was text"] if one.table else []),
         ),
     )  # fmt: skip
-
-
-def _is_eager(node: Node) -> bool:
-    """Whether a body gets tensors; a generator never does, whatever its node is."""
-    return node.kind == "py_function" and node.origin == "user"
 
 
 def _takes_bytes(function: Definition) -> bool:
@@ -244,7 +219,7 @@ def _compared(
             whole = node.func.value
             if own is not None and _are_texts(whole, tree, True) and not _is_filled(function, ast.unparse(whole)):
                 found.append(_Compared(node, node.args[0], own, "never finds anything"))
-        helper = _helper(node, tree) if depth else None
+        helper = helper_of(node, tree) if depth else None
         if helper is None or helper is function:
             return
         for name, given in zip(code.parameters(helper), node.args):

@@ -7,11 +7,12 @@ import json
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.bodies.texts_of_bytes import made
 from pyfunc_debug.doctor.failures.bodies.output_contract import RULE as OUTPUT
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE as INPUT
 from pyfunc_debug.doctor.failures.pastes.body_edits import is_generator
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, user_nodes
+from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, failed_node, inputs_of, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_ndarray, sizes_of
@@ -119,13 +120,15 @@ def _in_body(situation: Situation) -> Explanation | None:
 
 def _lost_columns(situation: Situation) -> Explanation | None:
     """`np.asarray(boxes)` of an empty list has one dimension, where rows of four numbers would have made it two."""
+    if _garbles_text(situation):
+        return None
     for spot in reversed(situation.spots):
         statement = spot.statement
         read_here = (
             {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)} if statement is not None else ()
         )
         for name in sorted(read_here):
-            value = spot.variables.get(name)
+            value: Any = spot.variables.get(name)
             if not is_ndarray(value) or value.shape != (0,):
                 continue
             for file in dict.fromkeys(one.file for one in reversed(situation.spots)):
@@ -133,6 +136,16 @@ def _lost_columns(situation: Situation) -> Explanation | None:
                 if found is not None:
                     return _with_columns(situation, spot, (file, *found), name)
     return None
+
+
+def _garbles_text(situation: Situation) -> bool:
+    """Whether the body makes text of its bytes by `str`: what it reads of that is not what the data have."""
+    node = failed_node(situation)
+    function = node.function() if node is not None else None
+    if node is None or function is None or node.file is None:
+        return False
+    strings = {name: bool(one.shape) for name, one in inputs_of(node, situation).items() if one.dtype == "string"}
+    return any(True for _ in made(function, strings, node.kind == "py_function", read(node.file).tree))
 
 
 def _of_list(source: Source, name: str) -> tuple[ast.Call, int] | None:
