@@ -281,16 +281,22 @@ def _unknown_tensor(situation: Situation) -> Any:
 def _of_loop(situation: Situation) -> list[tuple[Shape, Any]]:
     """The shapes that a loop's variables had before, and what has none after a round: the refused one is first."""
     refused = _LOOP.search(situation.message)
-    for one in reversed(frames(situation.inner.__traceback__)) if refused is not None else ():
+    every = frames(situation.inner.__traceback__)
+    first = [one.f_locals["nulls"] for one in every if isinstance(one.f_locals.get("nulls"), tuple)]
+    for one in reversed(every) if refused is not None else ():
         known = one.f_locals
         if not {"symbol_names", "init_vars", "iter_exit_vars"} <= set(known):
             continue
+        begun = first[-1] if first and len(first[-1]) == len(known["init_vars"]) else (False,) * len(known["init_vars"])
         found = [
             (str(name), shape, last)
-            for name, first, last in zip(known["symbol_names"], known["init_vars"], known["iter_exit_vars"])
-            if is_symbolic(last)
+            for name, none, before, last in zip(
+                known["symbol_names"], begun, known["init_vars"], known["iter_exit_vars"]
+            )
+            if not none  # what begins in the loop has a 0 of AutoGraph's before it
+            and is_symbolic(last)
             and shape_of(last) is None
-            and (shape := () if type(first) in (int, float, bool) else shape_of(first)) is not None
+            and (shape := () if type(before) in (int, float, bool) else shape_of(before)) is not None
         ]
         found.sort(key=lambda one: f"'{one[0]}' {refused[0]}" not in situation.message if refused else False)
         return [(shape, last) for _, shape, last in found]
