@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     element_structures,
     generator_calls,
     generator_counts,
+    scipy_matrices,
     signature_parts,
     yielded_dtypes,
     yielded_keys,
@@ -556,6 +557,9 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
             f"Yield {tf}.ragged.constant(rows, {tf}.{found[1]}), with output_signature="
             f"{tf}.RaggedTensorSpec([None, None], {tf}.{found[1]}, 1) for it; or pad the rows to one length.",
         )  # fmt: skip
+    if scipy_matrices.is_matrix(failed) and given is not None:
+        element = signature_parts.yielded(situation)
+        return scipy_matrices.yielded((file, source, line), given, element, failed, cause)
     plain = failed is None or is_ndarray(failed) or isinstance(failed, (bool, int, float, str, bytes, np.generic))
     advice = (
         "Yield that dtype, or declare the one that it yields." if plain else "Yield an array of NumPy's or a number."

@@ -9,7 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.datasets import generator_calls, text_arguments
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup
 
 RULE = "structure"
@@ -37,6 +37,31 @@ def explain(situation: Situation) -> Explanation | None:
             if is_matrix(value):
                 found[one] = value
     return (_handed_over(situation, spot, found) or _told(spot, found)) if found else None
+
+
+def yielded(place: tuple[str, Source, int], given: ast.expr, element: Any, failed: Any, cause: str) -> Explanation:
+    """A yielded sparse matrix as an array; one row of a table as a vector.
+
+    Args:
+      place: The file, and the line of the yield.
+      given: What it yields.
+      element: The element that was yielded.
+      failed: The matrix in it.
+      cause: What is said of it.
+    """
+    file, source, line = place
+    parts = given.elts if isinstance(given, ast.Tuple) and isinstance(element, tuple) else [given]
+    values = element if isinstance(element, tuple) and isinstance(given, ast.Tuple) else (element,)
+    own = [part for part, value in zip(parts, values) if value is failed]
+    advice = "Yield its `.toarray()`."
+    if len(own) != 1:
+        return Explanation(RULE, file, line, f"{cause}: it is a sparse matrix of SciPy's.", None, advice)
+    row = failed.shape[0] == 1 and isinstance(own[0], ast.Subscript)
+    new = f"{source.atom(own[0])}.toarray(){'[0]' if row else ''}"
+    kind = "As an array it is one row" if row else "An array of it has its zeros, too"
+    said = f"{cause}: it is a sparse matrix of SciPy's. {kind}."
+    edit = edit_of(file, source.replaced({own[0]: new}))
+    return Explanation(RULE, file, line, said, edit, "" if edit is not None else advice, "likely")
 
 
 def is_matrix(value: object) -> bool:
