@@ -1,4 +1,4 @@
-"""Tensors of different shapes made one: by `map_fn` over what a body returns, or as a list given to `tf.stack`."""
+"""Tensors of different shapes made one: as a list given to `tf.stack`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading import shapes
-from pyfunc_debug.doctor.failures.reading.nodes import argument, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
 
 RULE = "ragged-batch"
-_MERGED = "Incompatible shapes during merge"
 _PACKED = re.compile(
     r"Shapes of all inputs must match: values\[0\]\.shape = (\[[\d,]*\]) != values\[\d+\]\.shape = (\[[\d,]*\])"
 )
@@ -21,45 +18,11 @@ _PACKS = ("stack", "convert_to_tensor")
 
 
 def explain(situation: Situation) -> Explanation | None:
-    """The explanation, if one of these two is why the program failed."""
+    """The explanation, if one of these is why the program failed."""
     packed = _PACKED.search(situation.text)
-    if situation.body:
+    if situation.body or packed is None:
         return None
-    if packed is not None:
-        return _listed(situation, packed) or _rows(situation, packed)
-    return _mapped(situation) if _MERGED in situation.text else None
-
-
-def _mapped(situation: Situation) -> Explanation | None:
-    """map_fn stacks its results; a ragged signature lets the first size differ."""
-    for node in user_nodes(situation):
-        shape, call = shapes.recorded(situation.rows, node.id)[0].get(0), node.call()
-        if node.site is None or call is None or shape is None or None not in shape:
-            continue
-        around = [
-            one for one in node.source.around(call)
-            if isinstance(one, ast.Call) and ast.unparse(one.func).rpartition(".")[2] == "map_fn"
-        ]  # fmt: skip
-        if len(around) != 1:
-            continue
-        cause = (
-            f"map_fn stacks what it gets, and {node.called} returned results of different sizes, "
-            f"{shapes.written(shape)}."
-        )
-        spot, signature = site_spot(node, situation), argument(around[0], 8, "fn_output_signature")
-        tf = alias(spot, "tensorflow") if spot is not None else "tf"
-        edit = None
-        if isinstance(signature, ast.Attribute) and shape[0] is None and None not in shape[1:]:
-            size = shapes.written(shape)
-            found = node.source.replaced({
-                call: f"{tf}.ensure_shape({node.source.text(call)}, {size})",
-                signature: f"{tf}.RaggedTensorSpec({size}, {node.source.text(signature)}, 0)",
-            })  # fmt: skip
-            edit = edit_of(node.site[0], found)
-            cause += " With a ragged signature they become one ragged tensor."
-        advice = "" if edit else "Pad them to one size in the body."
-        return Explanation(RULE, *node.site, cause, edit, advice)
-    return None
+    return _listed(situation, packed) or _rows(situation, packed)
 
 
 def _listed(situation: Situation, found: re.Match[str]) -> Explanation | None:
