@@ -24,7 +24,7 @@ def explain(situation: Situation) -> Explanation | None:
     for file, source in situation.sources():
         found = [
             (one, sizes) for one in method_calls(source.tree, "set_shape")
-            if (sizes := _sizes(one)) and sizes in (wanted, wanted[1:]) and not _of_node(one, source)
+            if (sizes := written_sizes(one)) and sizes in (wanted, wanted[1:]) and not _of_node(one, source)
         ]  # fmt: skip
         if len(found) != 1:
             continue
@@ -46,7 +46,7 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
-def _sizes(call: ast.Call) -> list[str]:
+def written_sizes(call: ast.Call) -> list[str]:
     """The sizes that are written out; `?` for None."""
     given = call.args[0] if len(call.args) == 1 else None
     elements = given.elts if isinstance(given, (ast.List, ast.Tuple)) else []
