@@ -22,6 +22,8 @@ _SAID = (
     re.compile(rf"incompatible shape at a list index\. Item element shape: {_SHAPES} list shape: {_SHAPES}"),
     re.compile(rf"Index \d+ has shape: {_SHAPES} but index \d+ has shape: {_SHAPES}"),
 )
+_OF_MAP = re.compile(r"\bmap(?:_\d+)?/TensorArray")
+"""An op of map_fn's own, by the name that it gives to its part of the graph."""
 _RESULTS = (
     "SELECT DISTINCT v.shape FROM value v JOIN call c ON c.id = v.call WHERE c.node = ? AND c.kind = 'forward' "
     "AND v.role = 'output' AND v.position = 0 AND v.shape IS NOT NULL"
@@ -68,7 +70,7 @@ def _place(situation: Situation) -> tuple[Spot, ast.Call] | None:
     every = [
         (file, one) for file, source in situation.sources() for one in calls(source.tree) if _is_map_fn(one)
     ]  # fmt: skip
-    if len(every) != 1 or situation.last is None or "TensorArray" not in situation.text:
+    if len(every) != 1 or situation.last is None or not _OF_MAP.search(situation.text):
         return None
     file, call = every[0]
     spot = next((one for one in situation.spots if one.file == file), situation.last)
