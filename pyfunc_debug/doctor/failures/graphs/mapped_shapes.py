@@ -20,6 +20,7 @@ _SAID = (
     re.compile(rf"Incompatible shape for value \({_SHAPES}\), expected \({_SHAPES}\)"),
     re.compile(rf"Incompatible shapes during merge: {_SHAPES} vs\. {_SHAPES}"),
     re.compile(rf"incompatible shape at a list index\. Item element shape: {_SHAPES} list shape: {_SHAPES}"),
+    re.compile(rf"the value shape is {_SHAPES} which is incompatible with the TensorArray's .*shape: {_SHAPES}"),
     re.compile(rf"Index \d+ has shape: {_SHAPES} but index \d+ has shape: {_SHAPES}"),
 )
 _OF_MAP = re.compile(r"\bmap(?:_\d+)?/TensorArray")
