@@ -10,7 +10,15 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, is_tensor, lookup, shape_of, sizes_of
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    calls,
+    dtype_of,
+    is_ndarray,
+    is_tensor,
+    lookup,
+    shape_of,
+    sizes_of,
+)
 
 _AXIS = re.compile(r"axis (-?\d+) is out of bounds for array of dimension (\d+)")
 _LOOP = re.compile(r"'numpy\.\w+' object is not iterable|[Ii]terat\w+ over a (?:0-d array|scalar tensor)")
@@ -85,6 +93,12 @@ def _loop(spot: Spot) -> Explanation | None:
         if any(dotted(each.target) == inner.iter.id for each in loops):
             continue
         name = inner.iter.id
+        if dtype_of(lookup(inner.iter, spot)) == "string":
+            if type(lookup(inner.iter, spot)).__name__ != "EagerTensor":
+                return None
+            cause = f"{name} is a tensor of one text. Its characters are those of the text: .numpy() gives its bytes."
+            edit = edit_of(spot.file, spot.source.replaced({inner.iter: f"{name}.numpy().decode()"}))
+            return Explanation(RULE, spot.file, inner.iter.lineno, cause, edit, "", "likely")
         cause = f"{name} is one number, and a loop takes an array with an axis: [...] has it alone."
         edit = edit_of(spot.file, spot.source.replaced({inner.iter: f"[{name}]"}))
         return Explanation(RULE, spot.file, inner.iter.lineno, cause, edit, "", "likely")
