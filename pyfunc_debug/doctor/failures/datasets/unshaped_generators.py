@@ -10,13 +10,15 @@ from pyfunc_debug.doctor.failures.datasets import (
 )
 from pyfunc_debug.doctor.failures.models import class_weights
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, wrapping
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted
 from pyfunc_debug.doctor.failures.reading.symbols import alias, shape_of, symbolic_parts
 
 _NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>|contains no shape", re.IGNORECASE)
+_FARTHEST = 20
+"""Lines over which the calls of several datasets are pasted together."""
 
 
 def without_shapes(situation: Situation) -> Explanation | None:
@@ -25,37 +27,59 @@ def without_shapes(situation: Situation) -> Explanation | None:
         return None
     every = [(*one, generator_calls.types_alone(one[2])) for one in generator_calls.calls(situation)]
     found = [(*one[:3], one[3]) for one in every if one[3] is not None]
-    if len(found) != 1:
+    if not found or (len(found) > 1 and any(file != found[0][0] for file, *_ in found)):
         return None
     file, source, call, types = found[0]
     spot = next((one for one in situation.spots if one.file == file), situation.last)
-    function = generator_calls.function_of(source, generator_calls.given(call))
-    yielded = [one.value for one in ast.walk(function) if isinstance(one, ast.Yield)] if function is not None else []
-    value = yielded[0] if len(yielded) == 1 else None
-    cause = "output_types alone says nothing of shapes, so that the elements of this dataset have unknown ones. "
+    others = sorted({one.lineno for _, _, one, _ in found} - {call.lineno})
+    whose = f"this dataset, and of {_those_of(others)}," if others else "this dataset"
+    cause = f"output_types alone says nothing of shapes, so that the elements of {whose} have unknown ones. "
     cause += "output_signature says both."
-    new = None
-    if spot is not None and function is not None and value is not None:
-        new = _signature(types, value, source, Spot(file, function.lineno, {}, spot.module, ""), function)
+    edits = [_declared(file, source, one, given, spot) for _, _, one, given in found]
     edit = None
-    if new is not None:
-        rest = [source.text(one) for one in call.args if one is not types]
-        rest += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.value is not types]
-        placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={new}'])})"})
-        edit = edit_of(file, placed)
+    if None not in edits:
+        edit = together([one for one in edits if one is not None], source.lines)
+        edit = edit if len(edits) == 1 or edit.last - edit.first < _FARTHEST else None
     edit = edit or learned_shapes.shaped(situation)
     if (
         edit is None
+        and not others  # the elements of another may have other shapes
         and spot is not None
         and (shapes_of := _of_first(types, generator_calls.given(call), source, spot)) is not None
     ):
         placed = source.replaced({call: source.with_argument(call, f"output_shapes={shapes_of}")})
         edit = edit_of(file, placed)
         cause = cause.replace("output_signature says both.", "The first element says them, if all have the same.")
+    where = f"its place, and in {_line_numbers(others)}" if others else "its place"
     return Explanation(
         "unknown-shape", file, call.lineno, cause, edit,
-        "" if edit else "Write output_signature=tf.TensorSpec([...], dtype) in its place.", "likely",
+        "" if edit else f"Write output_signature=tf.TensorSpec([...], dtype) in {where}.", "likely",
     )  # fmt: skip
+
+
+def _line_numbers(lines: list[int]) -> str:
+    *first, last = map(str, lines)
+    return f"lines {', '.join(first)} and {last}" if first else f"line {last}"
+
+
+def _those_of(lines: list[int]) -> str:
+    return f"{'that' if len(lines) == 1 else 'those'} of {_line_numbers(lines)}"
+
+
+def _declared(file: str, source: Source, call: ast.Call, types: ast.expr, spot: Spot | None) -> Edit | None:
+    """A call of from_generator with the signature that the source tells of what it yields; None where it tells none."""
+    function = generator_calls.function_of(source, generator_calls.given(call))
+    yielded = [one.value for one in ast.walk(function) if isinstance(one, ast.Yield)] if function is not None else []
+    value = yielded[0] if len(yielded) == 1 else None
+    if spot is None or function is None or value is None:
+        return None
+    new = _signature(types, value, source, Spot(file, function.lineno, {}, spot.module, ""), function)
+    if new is None:
+        return None
+    rest = [source.text(one) for one in call.args if one is not types]
+    rest += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.value is not types]
+    placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={new}'])})"})
+    return edit_of(file, placed)
 
 
 def with_open_ranks(situation: Situation) -> Explanation | None:
