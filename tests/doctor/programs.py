@@ -394,6 +394,42 @@ def a_bad_record_ends_the_program():
     list(tf.data.Dataset.range(10).map(lambda x: tf.numpy_function(parse, [x], tf.int64)))
 
 
+@triggers("body-raised", severity="error", ends_with=tf.errors.InvalidArgumentError, says="by a filter before batch")
+def a_bad_row_in_a_batch():
+    def parse(rows):
+        if 7 in rows:
+            raise ValueError("bad record")
+        return rows
+
+    list(tf.data.Dataset.range(10).batch(2).map(lambda x: tf.numpy_function(parse, [x], tf.int64)).prefetch(1))
+
+
+@triggers("body-raised", severity="error", ends_with=tf.errors.InvalidArgumentError, says="is a batch of size there")
+def a_bad_row_in_a_batch_of_statements():
+    def parse(rows):
+        if (rows == 7).any():
+            raise ValueError("bad record")
+        return rows
+
+    size = 4
+    rows = tf.data.Dataset.range(10)
+    batches = rows.padded_batch(size)
+    if size > 2:
+        batches = batches.prefetch(1)
+    list(batches.map(lambda x: tf.numpy_function(parse, [x], tf.int64)))
+
+
+@triggers("body-raised", severity="error", ends_with=tf.errors.InvalidArgumentError, says="ignore_errors(log_warning=")
+def a_bad_row_of_batches_that_were_taken_apart():
+    def parse(x):
+        if x == 7:
+            raise ValueError("bad record")
+        return x
+
+    rows = tf.data.Dataset.range(10).batch(2).unbatch()
+    list(rows.map(lambda x: tf.numpy_function(parse, [x], tf.int64)).batch(2))
+
+
 @triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says=": img is int64[4, 4], scale is 2")
 def a_picture_without_channels():
     def load(i):

@@ -11,6 +11,7 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.grouped import several, spread, times, together
 from pyfunc_debug.doctor.bodies.nan_inputs import came_in
 from pyfunc_debug.doctor.datasets import pipelines
+from pyfunc_debug.doctor.datasets.earlier_batches import batch_before
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.reading.source import short
@@ -93,9 +94,13 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity, after = _outcome(facts, kind)
         left_out = passed and severity == "error" and facts.nodes[node].function is not None
         leave = pastes.written(pipelines.without_failing(facts, facts.nodes[node])) if left_out else ""
+        batch = batch_before(facts, facts.nodes[node]) if leave else None
+        if batch is not None:  # ignore_errors would drop good rows
+            leave = ""
+            after += f". Change line {line}, or correct the row. {_of_batch(*batch)}"
         after += f". Change line {line}, or leave such elements out" if leave else ""
         values = came_in(facts, node, first, message)
-        if values is not None and not leave:
+        if values is not None and not leave and batch is None:
             after += f". {values.words}"
         refused = _is_generator(facts, node) and bool(inner) and all(is_installed(one[0]) for one in inner)
         where = f"behind {body}, which had given its element" if refused else f"in {body}"
@@ -106,6 +111,16 @@ def check(facts: Facts) -> Iterator[Finding]:
             file, line, several(counts), evidence,
             confidence="likely" if values is not None and values.likely and not leave else "measured",
         )  # fmt: skip
+
+
+def _of_batch(call: ast.Call, size: str) -> str:
+    """What to leave out where the element that failed is a batch: the row in it, before there are batches."""
+    name = ast.unparse(call.func).rpartition(".")[2]
+    line = call.func.end_lineno or call.lineno
+    return (
+        f"An element is a batch{f' of {short(size, 20)}' if size else ''} there (line {line}), so ignore_errors would "
+        f"leave out its good rows, too: leave out the one row, by a filter before {name}"
+    )
 
 
 def _is_generator(facts: Facts, node: int) -> bool:
