@@ -25,7 +25,7 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or situation.body or not (ended or situation.kind == "StopIteration"):
         return None
     statement = spot.statement
-    asked = _iterator(statement) if statement is not None else None
+    asked = iterator_of(statement) if statement is not None else None
     made = _made(asked, spot) if asked is not None else None
     if statement is None or asked is None or made is None:
         return None
@@ -62,7 +62,7 @@ def _of_object(spot: Spot, statement: ast.stmt, data: ast.expr) -> Explanation:
     return Explanation(RULE, spot.file, data.lineno, cause, edit, "" if edit else f"Take it of {text}.repeat().")
 
 
-def _iterator(statement: ast.stmt) -> ast.Name | ast.Attribute | None:
+def iterator_of(statement: ast.stmt) -> ast.Name | ast.Attribute | None:
     """`it`, of `next(it)` or `it.get_next()` in a statement; `self.it`, too."""
     for call in calls(statement):
         one = call.args[0] if dotted(call.func) == "next" and len(call.args) == 1 else None
