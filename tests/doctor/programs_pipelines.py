@@ -909,3 +909,29 @@ def text_of_what_was_decoded():
         return len(str(line).split(" ")[0])
 
     parsed(name, tf.int64)
+
+
+# -- cached-random: generators that a body seeds by its input ---------------------------------------------------------
+
+
+@near("cached-random")
+def a_generator_seeded_by_the_index_of_the_element():
+    def noisy(index, x):
+        seed = int(index)
+        return x + np.random.default_rng(seed).normal(size=x.shape).astype(np.float32)
+
+    rows = tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).enumerate()
+    rows = rows.map(lambda index, x: tf.numpy_function(noisy, [index, x], tf.float32)).cache()
+    for _ in range(3):
+        list(rows)
+
+
+@triggers("cached-random")
+def a_generator_of_its_own_that_nothing_seeds():
+    def noisy(x):
+        return x + np.random.default_rng().normal(size=x.shape).astype(np.float32)
+
+    rows = tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32))
+    rows = rows.map(lambda x: tf.numpy_function(noisy, [x], tf.float32)).cache()
+    for _ in range(3):
+        list(rows)

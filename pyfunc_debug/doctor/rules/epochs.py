@@ -21,6 +21,8 @@ NAMES = ("cached-random", "empty-epochs")
 _ONCE = 0.75
 """A body that ran for this share of the elements at most, where a cache stands behind it, ran for the first pass."""
 _OF_CHANCE = re.compile(r"\.random\.|\.(?:stateless_)?random_|\brandom\b|\brng\b|_rng\b")
+_GENERATOR = re.compile(r"\b(?:default_rng|RandomState|random\.Random|Generator\.from_seed|stateless_\w+)$")
+_GLOBAL_DRAW = re.compile(r"(?:^|\.)random\.\w+$|\.random_\w+$")
 _CHANGES = re.compile(
     r"\b(?:iaa|imgaug|albumentations)\.|Compose|OneOf|SomeOf|Augment|augment|Random|Flip|Rotat|Crop|Noise|Jitter|Affine"
 )
@@ -148,7 +150,7 @@ def _drawn(own: Source, given: ast.expr) -> ast.Call | None:
 
 def _draws(function: Definition, tree: ast.AST) -> bool:
     """Whether a body draws for certain: a name that only sounds like it, as `augment`, proves nothing."""
-    if not code.is_random(function, tree):
+    if not code.is_random(function, tree) or _is_seeded(function):
         return False
     called = [function, *(
         one for one in pastes.walk(tree, ast.FunctionDef)
@@ -160,6 +162,23 @@ def _draws(function: Definition, tree: ast.AST) -> bool:
         or any(_OF_CHANCE.search(f".{one}") for one in texts)
         or _of_library(called, tree)
     )
+
+
+def _is_seeded(function: Definition) -> bool:
+    """Whether a body draws from generators that it seeds by its own inputs only: the same each time for an element."""
+    given, seeded = set(code.parameters(function)), False
+    for one in pastes.walk(function, ast.Assign):
+        if given & {part.id for part in ast.walk(one.value) if isinstance(part, ast.Name)}:
+            given |= {target.id for target in one.targets if isinstance(target, ast.Name)}
+    for call in pastes.walk(function, ast.Call):
+        text = ast.unparse(call.func)
+        if _GENERATOR.search(text):
+            if not given & {one.id for one in ast.walk(call) if isinstance(one, ast.Name)}:
+                return False
+            seeded = True
+        elif _GLOBAL_DRAW.search(text):
+            return False
+    return seeded
 
 
 def _of_library(functions: Sequence[ast.AST], tree: ast.AST) -> bool:

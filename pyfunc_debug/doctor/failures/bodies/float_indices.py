@@ -14,7 +14,8 @@ from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, described, is_ndarray, lookup, root_is
 
 _SAID = re.compile(
-    r"only integers, slices|arrays used as indices must be of integer|indices must be integers or slices, not"
+    r"only integers, slices|slice indices must be integers"
+    r"|arrays used as indices must be of integer|indices must be integers or slices, not"
     r"|has no attribute '__index__'|object cannot be interpreted as an integer"
     r"|expected a sequence of integers or a single integer, got"
 )
@@ -33,7 +34,7 @@ def explain(situation: Situation) -> Explanation | None:
     for one in ast.walk(statement):
         if not isinstance(one, ast.Subscript) or not _takes_places(lookup(one.value, spot)):
             continue
-        for part in one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]:
+        for part in _bounds(one.slice):
             value = _value(part, spot)
             text = _as_index(part, value, spot) if value is not None else None
             if text is not None:
@@ -44,6 +45,16 @@ def explain(situation: Situation) -> Explanation | None:
         return _as_count(spot, statement)
     edit = in_place(spot, pieces)
     return Explanation(RULE, spot.file, spot.line, told, edit) if edit is not None else None
+
+
+def _bounds(index: ast.expr) -> list[ast.expr]:
+    """The parts of an index, and in the place of a slice its bounds."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return [
+        one for part in parts for one in (
+            (part.lower, part.upper, part.step) if isinstance(part, ast.Slice) else (part,)
+        ) if one is not None
+    ]  # fmt: skip
 
 
 def _as_count(spot: Spot, statement: ast.stmt) -> Explanation | None:

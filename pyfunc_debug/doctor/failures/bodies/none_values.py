@@ -14,7 +14,13 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.callables import called
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import argument, return_values
-from pyfunc_debug.doctor.failures.reading.returning import ends_without_return, result, with_return, works_in_place
+from pyfunc_debug.doctor.failures.reading.returning import (
+    ends_without_return,
+    result,
+    way_out,
+    with_return,
+    works_in_place,
+)
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, parameters, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup
@@ -158,6 +164,8 @@ def _last_set(spot: Spot, name: str) -> ast.Assign | None:
     if above and works_in_place(above[-1].value):
         return above[-1]
     same = [one for one in every if one.lineno == spot.line]  # `xs = xs.append(x)` in a loop
+    if same and above and not any(isinstance(one, (ast.For, ast.While)) for one in spot.source.around(same[-1])):
+        return above[-1]  # `keep = keep[:9]` reads what the line above it gave
     return (same or above or every)[-1] if every else None
 
 
@@ -212,7 +220,7 @@ def _without_return(
     if return_values(function):
         cause = (
             f"{function.name} gave None: it returns a value on some ways only, and can come to its end without one "
-            f"(line {last.end_lineno})."
+            f"(line {way_out(last)})."
         )
         advice = f"Return something there too, or raise an error that says why {function.name} has nothing."
         return Explanation(RULE, file, function.lineno, cause, None, advice)

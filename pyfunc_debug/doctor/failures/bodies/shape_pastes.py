@@ -42,7 +42,7 @@ def asked(spot: Spot, call: ast.Call, shape: Shape | None) -> Edit | None:
     if not dotted(function) or len(listed) != 1 or not isinstance(listed[0], ast.Name) or not shape:
         return None
     eager = dotted(call.func).rpartition(".")[2] == "py_function" or spot.source.statement(call.lineno) is None
-    if eager or None in shape[1:] or len(shape) < 2:
+    if eager or None in shape[1:] or len(shape) < 2 or _draws(spot, dotted(function)):
         return None
     tf, np, x = alias(spot, "tensorflow"), alias(spot, "numpy"), listed[0].id
     batch = shape[0] is None
@@ -51,6 +51,12 @@ def asked(spot: Spot, call: ast.Call, shape: Shape | None) -> Edit | None:
     text = f"{tf}.ensure_shape({spot.source.text(call)}, {f'[None, *{size}[1:]]' if batch else size})"
     placed = spot.source.replaced({call: text})
     return edit_of(spot.file, placed)
+
+
+def _draws(spot: Spot, name: str) -> bool:
+    """Whether a function of the file draws random numbers: one call more would change those of the program."""
+    own = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
+    return any("random" in ast.unparse(one) for one in own)
 
 
 def edited(node: Node, spot: Spot, call: ast.Call, known: list[Shape | None]) -> Edit | None:

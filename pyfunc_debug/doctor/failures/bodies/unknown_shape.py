@@ -111,6 +111,11 @@ def explain(situation: Situation) -> Explanation | None:
     return _explanation(situation, node, op, tensor)
 
 
+def of_node(situation: Situation, node: Node) -> Explanation | None:
+    """The explanation, if it is known that a node's result is what has no shape."""
+    return _explanation(situation, node, None, None)
+
+
 def _of_file(situation: Situation, tensor: Any) -> Explanation | None:
     """What TensorFlow itself reads from a file without a shape, in the only place where the program does it."""
     spot = situation.last

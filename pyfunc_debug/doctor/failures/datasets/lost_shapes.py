@@ -10,17 +10,19 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.failures.bodies import unknown_shape
 from pyfunc_debug.doctor.failures.datasets import open_squeezes
 from pyfunc_debug.doctor.failures.datasets.unshaped_generators import of_unknown_rank
 from pyfunc_debug.doctor.failures.graphs.none_shape import tensor_of
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import datasets
-from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, user_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, ops_without_rank, shape_of, symbolic_parts
-from pyfunc_debug.interception.names.private import dataset_functions
+from pyfunc_debug.interception.names.private import called_graphs, dataset_functions
+from pyfunc_debug.interception.tokens import token_of
 from pyfunc_debug.program.frames import user_frames
 
 RULE = "unknown-shape"
@@ -49,6 +51,9 @@ def explain(situation: Situation) -> Explanation | None:
     at = user_frames(op.traceback)[-1:] if op is not None and op.traceback is not None else ()
     if op is None or not at or op.type in _PYTHON:
         return None
+    called = _called(situation, op)
+    if called is not None:
+        return unknown_shape.of_node(situation, called)
     said = _WORDS.get(op.type, f"the op {op.type} of this line gives a tensor of any rank at trace")
     if ragged:
         edit = learned_shapes.of_ragged_batch(situation)
@@ -76,6 +81,15 @@ def explain(situation: Situation) -> Explanation | None:
         return Explanation(RULE, at[0].file, at[0].line, f"{said}.", edit)
     advice = f"Say it below: x = {alias(last, 'tensorflow')}.ensure_shape(x, [...]), with None for a size that varies."
     return Explanation(RULE, at[0].file, at[0].line, f"{said}.", None, advice)
+
+
+def _called(situation: Situation, op: Any) -> Node | None:
+    """The py_function inside of the tf.function that an op calls, if it is what lost the rank of the op's result."""
+    tokens = {
+        token_of(one) for graph in called_graphs(op) for output in graph.outputs
+        for one in _behind(output) if one.type in _PYTHON
+    }  # fmt: skip
+    return next((node for node in user_nodes(situation) if node.token in tokens), None)
 
 
 def _of_targets(spot: Spot) -> Edit | None:

@@ -54,6 +54,14 @@ def _goes_on(last: ast.stmt) -> bool:
     return True
 
 
+def way_out(last: ast.stmt) -> int:
+    """The last line of the way through a function's last statement that comes to its end without a `return`."""
+    if isinstance(last, ast.If):
+        ways = [way[-1] for way in (last.body, last.orelse) if way and _goes_on(way[-1])]
+        return way_out(ways[0]) if ways else last.lineno
+    return last.end_lineno or last.lineno
+
+
 def returns_nothing(function: ast.FunctionDef) -> bool:
     """Whether a function has neither a value to return nor one to yield."""
     yields = any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in own_nodes(function))
