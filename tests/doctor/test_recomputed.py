@@ -13,7 +13,7 @@ MS = 1_000_000
 SOURCE = "def bad(x):\n    return x * 2\ndata = names.map(lambda x: tf.py_function(bad, [x], tf.float32))\n"
 
 
-def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=(), at_once=1):
+def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=(), at_once=1, others=(), gave_other=()):
     """One call a key, which its input's content goes by; what it gave goes by `gave`, else by the key."""
     calls, values = [], []
     for i, key in enumerate(keys, 1):
@@ -25,9 +25,15 @@ def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=(), at_o
                 {"call": i, "role": role, "position": 0, "path": "x", "dtype": "float32", "shape": "[2]", "text": "",
                  "note": "", "kept": "", "digest": digest}
             )  # fmt: skip
+    for i, given in enumerate(gave_other, len(keys) + 1):
+        calls.append(call(i, node=2))
+        for role in ("input", "output")[: 1 + given]:
+            values.append({**values[0], "call": i, "role": role})
     stack = [{"id": 1, "frames": json.dumps([[FILE, 3, "<module>", ""]])}]
     meta = {"end_ns": (len(keys) + 2) * took_ms * MS, "clock": {"monotonic_ns": 0, "wall_ns": 0}, "inputs": [*inputs]}
-    path = written(tmp_path / "a.pfrec", source, meta, node=[node(stack=1)], stack=stack, call=calls, value=values)
+    path = written(
+        tmp_path / "a.pfrec", source, meta, node=[node(stack=1), *others], stack=stack, call=calls, value=values
+    )
     return Recording(path).findings(select=["recomputed", "doctor-trouble"])
 
 
@@ -66,6 +72,85 @@ def test_a_cache_that_no_pass_filled(tmp_path, taken, fix):
     (one,) = found(tmp_path, [*range(20)] * 3, source=source, inputs=[loop])
     assert "as no pass read its dataset to the end" in one.message
     assert one.fix.endswith(fix)
+
+
+REPEAT, ONES = {**stage("Repeat"), "repeats": -1}, [stage("Map", ["pyfunc_1"])]
+GENERATOR = [stage("FlatMap", ["pyfunc_0"]), stage("Tensor")]
+YIELDS = "data = tf.data.Dataset.from_generator(gen, tf.float32)\n"
+ENDLESS = f"{SOURCE}def gen():\n    while True:\n        yield 1\n{YIELDS}"
+CYCLES = f"{SOURCE}def gen():\n    for one in itertools.cycle([1, 2]):\n        yield one\n{YIELDS}"
+ENDS = f"{SOURCE}def gen():\n    while True:\n        yield 1\n        if over():\n            break\n{YIELDS}"
+
+
+def of_stages(tmp_path, stages, iterators=3, source=SOURCE, gave=()):
+    """The finding for inputs that come again, in a loop over a dataset with these stages."""
+    loop = {"site": [FILE, 3, ""], "stages": stages, "iterators": iterators, "taken": 0}
+    gen = node(id=2, token="pyfunc_0", origin="tensorflow", body="gen", line=4)
+    (one,) = found(tmp_path, [*range(20)] * 3, source=source, inputs=[loop], others=[gen], gave_other=gave)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("stages", "source", "says", "fix"),
+    [
+        ([*ONES, REPEAT, stage("TensorSlice")], SOURCE, "a .repeat() without an end stands before it",
+         "let one pass end: .map(...).cache().repeat(), without the .repeat() before the map"),
+        ([stage("Cache"), *ONES, stage("Shuffle"), REPEAT], SOURCE, "a .repeat() without an end stands before it",
+         ".map(...).cache().shuffle(n).repeat(), without"),
+        ([*ONES, *GENERATOR], ENDLESS, "gen yields for ever",
+         "let gen end after one pass, then .map(...).cache().repeat()"),
+        ([stage("Batch", batch=4), *ONES, *GENERATOR], CYCLES, "gen yields for ever", "let gen end after one pass"),
+    ],
+)  # fmt: skip
+def test_no_cache_behind_data_that_never_end(tmp_path, stages, source, says, fix):
+    one = of_stages(tmp_path, stages, source=source)
+    assert f"A .cache() behind it is never full, and serves nothing: {says}" in one.message
+    assert fix in one.fix
+    assert "Replace" not in one.fix
+    assert one.evidence == ("20 different inputs in 60 calls",)
+
+
+@pytest.mark.parametrize(
+    ("stages", "iterators", "source"),
+    [
+        ([*ONES, stage("TensorSlice")], 3, SOURCE),
+        ([REPEAT, *ONES, stage("TensorSlice")], 1, SOURCE),  # the cache comes before it
+        ([*ONES, stage("Take"), REPEAT, stage("TensorSlice")], 3, SOURCE),  # that ends
+        ([*ONES, stage("Zip"), REPEAT, stage("TensorSlice")], 3, SOURCE),  # with the other side, perhaps
+        ([*ONES, {**REPEAT, "repeats": 2}, stage("TensorSlice")], 3, SOURCE),
+        ([*ONES, *GENERATOR], 3, ENDS),
+        ([*ONES, stage("Interleave", ["pyfunc_0"]), stage("TensorSlice")], 3, ENDLESS),  # perhaps with a take() inside
+    ],
+)
+def test_a_cache_behind_data_that_end(tmp_path, stages, iterators, source):
+    one = of_stages(tmp_path, stages, iterators, source)
+    assert one.fix.endswith(".cache()")
+    assert "never full" not in one.message
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_generator_that_no_pass_read_to_its_end(tmp_path, ended):
+    """The call that finds the end gives nothing."""
+    one = of_stages(tmp_path, [*ONES, *GENERATOR], source=ENDS, gave=[True, True, not ended])
+    assert ("serves nothing: no pass read gen to its end" in one.message) != ended
+    assert one.fix.endswith(".cache()")  # behind a take(n), or in a paste
+    assert (".take(n)" in one.fix) != ended
+
+
+@pytest.mark.parametrize(
+    ("stages", "iterators", "source"),
+    [
+        ([*ONES, stage("TensorSlice")], 1, SOURCE),  # one pass, for which a cache serves nothing
+        ([stage("Zip"), *ONES, REPEAT], 3, SOURCE),  # whose repeat it is is not known
+        ([stage("Cache"), *ONES, stage("TensorSlice")], 1, SOURCE),
+        ([stage("Batch"), *ONES, stage("TensorSlice")], 3, SOURCE.replace("tf.float32))", "tf.float32)).cache()")),
+        ([*ONES, stage("Cache"), stage("TensorSlice")], 3, SOURCE.replace("names.map", "names.cache().map")),
+    ],
+)
+def test_no_second_cache_and_none_that_serves_nothing(tmp_path, stages, iterators, source):
+    one = of_stages(tmp_path, stages, iterators, source)
+    assert one.fix.startswith("keep what bad gave for each input")
+    assert "never full" not in one.message
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 
 Yielding = ast.FunctionDef | ast.GeneratorExp
 _YIELDS = (ast.Yield, ast.YieldFrom)
+_ENDLESS = ("itertools.count", "itertools.cycle", "cycle")
 
 
 @dataclass(frozen=True)
@@ -128,13 +129,20 @@ def _yields(function: ast.FunctionDef) -> bool:
 
 
 def is_endless(function: ast.AST | None) -> bool:
-    """Whether a generator yields for ever: nothing in its `while True` leaves it."""
+    """Whether a generator yields for ever: nothing in its `while True`, or its loop over `cycle(...)`, leaves it."""
     return function is not None and any(
-        isinstance(one, ast.While) and isinstance(one.test, ast.Constant) and bool(one.test.value)
+        isinstance(one, (ast.While, ast.For)) and _goes_on(one)
         and any(isinstance(part, _YIELDS) for part in ast.walk(one))
         and not any(isinstance(part, (ast.Return, ast.Raise)) for part in ast.walk(one)) and not _breaks(one.body)
         for one in ast.walk(function)
     )  # fmt: skip
+
+
+def _goes_on(loop: ast.While | ast.For) -> bool:
+    """Whether a loop has no end of its own."""
+    if isinstance(loop, ast.While):
+        return isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+    return isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) in _ENDLESS
 
 
 def _breaks(body: list[ast.stmt]) -> bool:

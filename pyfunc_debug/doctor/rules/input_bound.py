@@ -12,7 +12,7 @@ from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import one_file_lock
 from pyfunc_debug.doctor.bodies.shared_objects import are_apart, shared_objects
-from pyfunc_debug.doctor.datasets import batched_maps, own_pool, pipelines, sequential_maps
+from pyfunc_debug.doctor.datasets import batched_maps, endless_sources, own_pool, pipelines, sequential_maps
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators import indexed_generators
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
@@ -457,7 +457,7 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     if "Map" in loop.kinds and not loop.bodies:
         yield "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE)"
     name = None if cached or loop.site is None else pipelines.dataset_at(facts, loop.site)
-    if name is not None and _passes(facts, loop) > 1:
+    if name is not None and _passes(facts, loop) > 1 and not _never_full(facts, loop):
         draws = _draws(facts, loop)
         cache = f"{name} = {name}.cache()"
         if draws is None:
@@ -470,6 +470,14 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
                 if sure
                 else f"after the stage of {body}, if it gives the same for the same element each time; else before it"
             )
+
+
+def _never_full(facts: Facts, loop: Loop) -> bool:
+    """Whether a cache at a loop's dataset would serve nothing: its elements do not end, or it has one."""
+    own = [one["stages"] for one in facts.meta["inputs"] if _same_site(one["site"], loop.site)]
+    return any("Cache" in kind for kind in loop.kinds) or any(
+        endless_sources.endless(facts, one) is not None for one in own
+    )
 
 
 def _draws(facts: Facts, loop: Loop) -> Node | None:
@@ -495,10 +503,15 @@ def _cached(facts: Facts, node: Node) -> str:
         return ""
     known, different, results = recomputed.known(facts, node)
     again = results == different and known - different >= max(_AGAIN * known, 1) and code.clock(function) is None
-    loop = recomputed.unfilled(facts, node) if again else None
+    if not again:
+        return ""
+    never = endless_sources.behind(facts, node)
+    if never is not None and never.why:
+        return never.cure
+    loop = recomputed.unfilled(facts, node)
     if loop is not None:
         return recomputed.filled(facts, loop)
-    return recomputed.cached(facts, node) if again else ""
+    return recomputed.cached(facts, node) if never is None else ""
 
 
 def _prefetched(facts: Facts, loop: Loop) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.datasets import endless_sources
 from pyfunc_debug.doctor.datasets.cached_chains import cache_at
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.pfrec.stopped import covered_ns
@@ -69,19 +70,23 @@ def known(facts: Facts, node: Node) -> tuple[int, int, int]:
 def _finding(facts: Facts, node: Node, known: int, different: int, saved: float, wall: int) -> Finding:
     again = known - different
     site = facts.site(node.id)
-    loop = unfilled(facts, node)
+    never = endless_sources.behind(facts, node)
+    loop = unfilled(facts, node) if never is None or not never.why else None
     text = (
         f"{node.body} had the inputs of an earlier call in {again:,} of {known:,} calls, and gave the same again: some "
         f"{saved / 1e9:.1f} s of {wall / 1e9:.1f} s"
     )
     if loop is not None:
         text += ". The .cache() behind it kept nothing, as no pass read its dataset to the end"
-    fix = filled(facts, loop) if loop is not None else cached(facts, node)
+    elif never is not None and never.why:
+        text += f". A .cache() behind it is never full, and serves nothing: {never.why}"
+    fix = filled(facts, loop) if loop is not None else cached(facts, node) if never is None else never.cure
+    serves = f": a cache would have served {again / known:.0%}" if never is None or loop is not None else ""
     return Finding(
         NAMES[0], "note", node.id, (), text,
         fix or f"keep what {facts.name(node)} gave for each input, or compute it before the loop",
         site.file if site else node.file, site.line if site else node.line,
-        evidence=(f"{different:,} different inputs in {known:,} calls: a cache would have served {again / known:.0%}",),
+        evidence=(f"{different:,} different inputs in {known:,} calls{serves}",),
     )  # fmt: skip
 
 
@@ -115,11 +120,24 @@ def filled(facts: Facts, loop: dict[str, Any]) -> str:
 
 
 def cached(facts: Facts, node: Node) -> str:
-    """The line of the map that calls a node, with a cache behind it."""
+    """The line of the map that calls a node, with a cache behind it; "" where its chain has one."""
     for frame in reversed(node.stack):
         calls = pastes.around(facts.tree(frame.file), frame.line, ast.Call)
         maps = [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "map"]
         if maps:
+            if _has_cache(facts, frame.file, maps[-1]):
+                return ""
             new = f"{pastes.text_of(facts, frame.file, maps[-1])}.cache()"
             return pastes.written(pastes.replaced(facts, frame.file, {maps[-1]: new}))
     return ""
+
+
+def _has_cache(facts: Facts, file: str, call: ast.Call) -> bool:
+    """Whether a cache stands in the chain of calls that a map is part of, before it or behind it."""
+    chain: list[ast.AST] = [*pastes.walk(call.func, ast.Attribute), *pastes.source(facts, file).around(call)]
+    for one in chain:
+        if isinstance(one, ast.stmt):
+            break
+        if isinstance(one, ast.Attribute) and one.attr == "cache":
+            return True
+    return False
