@@ -16,6 +16,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     generator_counts,
     scipy_matrices,
     signature_parts,
+    swapped_parts,
     yielded_dtypes,
     yielded_keys,
 )
@@ -348,8 +349,15 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
         edit = edit_of(file, new)
         if edit is not None and edit.first < edit.last:  # perhaps two statements: their lines stay as they are
             edit = Edit(file, edit.first, edit.last, source.spliced(pieces, edit.first, edit.last))
-        of = f" for {key}" if key else ""
+        swapped = swapped_parts.alike(situation)
+        whose = key or (swapped[0] if swapped is not None else "")
+        of = f" for {whose}" if whose else ""
         cause = f"the generator yielded an element of shape {got}{of}, but its signature says {wanted}. "
+        if swapped is not None:
+            cause += f"Either that is declared wrongly, or the value is another part's: {swapped[1]} this shape too."
+            advice = f"If the value is the right one, write {said} there. Else yield the one that belongs there: data "
+            advice += "and labels, say, may be unpacked in another order than they were returned."
+            return Explanation(RULE, file, places[0].lineno, cause, None, advice, "likely")
         if number and fits != got:
             before = f"the {number:,} elements before it" if number > 1 else "the one before it"
             cause = f"{cause[:-2]}, as {before} had. If that one is wrong, leave it out in the generator; else "
