@@ -7,7 +7,7 @@ import re
 
 from pyfunc_debug.doctor.bodies.decorated import decorator
 from pyfunc_debug.doctor.code import all_nodes
-from pyfunc_debug.doctor.failures.bodies.structures import is_object
+from pyfunc_debug.doctor.failures.bodies.kept_inputs import is_object
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot

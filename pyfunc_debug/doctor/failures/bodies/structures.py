@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.failures.bodies import kept_inputs
 from pyfunc_debug.doctor.failures.graphs.uncalled import call_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments, own_nodes
@@ -20,7 +21,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import (
 )
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names, read, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, lookup
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic
 from pyfunc_debug.events import NotConverted
 
 RULE = "structure"
@@ -154,6 +155,7 @@ def _given(situation: Situation, spot: Spot, call: ast.Call) -> Explanation | No
     source, tf = spot.source, alias(spot, "tensorflow")
     op = dotted(call.func).rpartition(".")[2]
     name = _function_name(call, source)
+    objects = bool(_NO_TENSOR.search(situation.message))
     if not isinstance(inp, (ast.List, ast.Tuple)):
         value = spot.value(inp.id) if isinstance(inp, ast.Name) else None
         if is_symbolic(value) or (value is None and not isinstance(inp, ast.Call)):
@@ -163,8 +165,11 @@ def _given(situation: Situation, spot: Spot, call: ast.Call) -> Explanation | No
             )
             return _edited(spot, call, {inp: f"[{source.text(inp)}]"}, cause)
         if isinstance(value, dict):
-            return _packed(spot, call, inp, [inp], source.text(inp), "a dict")
+            closed = kept_inputs.explain(spot, call, inp, objects)
+            return closed or _packed(spot, call, inp, [inp], source.text(inp), "a dict")
         return None
+    if (closed := kept_inputs.explain(spot, call, inp, objects)) is not None:
+        return closed
     for one in inp.elts:
         value = spot.value(one.id) if isinstance(one, ast.Name) else None
         text = source.text(one)
@@ -182,54 +187,7 @@ def _given(situation: Situation, spot: Spot, call: ast.Call) -> Explanation | No
                 f"it dense; or use {tf}.py_function, which hands {name} the {kind}."
             )
             return _edited(spot, call, {one: dense}, cause)
-    return _objects(situation, spot, call, inp)
-
-
-def _objects(situation: Situation, spot: Spot, call: ast.Call, inp: ast.List | ast.Tuple) -> Explanation | None:
-    """Objects of Python's in inp: the body keeps them by its closure, and inp holds the tensors."""
-    function = argument(call, 0, "func")
-    if function is None or isinstance(function, ast.Lambda) or not _NO_TENSOR.search(situation.message):
-        return None
-    values = {one: spot.value(one.id) if isinstance(one, ast.Name) else lookup(one, spot) for one in inp.elts}
-    odd = [one for one, value in values.items() if is_object(value) or _is_none(one, value, spot)]
-    kept = [one for one in inp.elts if one not in odd]
-    if not odd or not all(isinstance(one, (ast.Name, ast.Attribute, ast.Constant)) for one in odd):
-        return None
-    source, listed = spot.source, []
-    for place, one in enumerate(kept):
-        name = one.id if isinstance(one, ast.Name) else f"x{place}"
-        listed.append(name if name not in listed else f"{name}_{place}")
-    passed = iter(listed)
-    given = ", ".join(source.text(one) if one in odd else next(passed) for one in inp.elts)
-    pieces = {
-        function: f"lambda {', '.join(listed)}: {source.text(function)}({given})",
-        inp: f"[{', '.join(map(source.text, kept))}]",
-    }
-    value, text = values[odd[0]], source.text(odd[0])
-    what = "None" if value is None else f"a {type(value).__name__}"
-    cause = (
-        f"inp holds {text}{f', which is {what}' * (text != what)}: what stands in inp becomes a tensor, and this "
-        f"cannot. Leave it out of inp: {_function_name(call, source)} can take it from the line around."
-    )
-    return _edited(spot, call, pieces, cause)
-
-
-def is_object(value: Any) -> bool:
-    """Whether TensorFlow cannot make a tensor of a value: no number, text, array or tensor."""
-    kind = type(value)
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)) or is_symbolic(value):
-        return False
-    if kind.__module__.partition(".")[0] in ("numpy", "tensorflow", "keras"):
-        return kind.__name__ in ("type", "function", "module")
-    plain = ("__array__", "__tf_tensor__", "__array_interface__")
-    return not isinstance(value, (list, tuple, dict)) and not any(hasattr(kind, name) for name in plain)
-
-
-def _is_none(node: ast.expr, value: Any, spot: Spot) -> bool:
-    """Whether it is None by what is written, and not only unknown to us."""
-    if isinstance(node, ast.Constant):
-        return node.value is None
-    return value is None and isinstance(node, ast.Name) and (node.id in spot.variables or node.id in spot.module)
+    return None
 
 
 def _packed(
