@@ -52,20 +52,22 @@ def explain(situation: Situation) -> Explanation | None:
     if count == wanted or _leaves(found.values) == _leaves(found.declared):
         return None
     cause = f"the generator yields {_counted(count)}{text}, and {word} declares {wanted}."
-    read, names = _read(situation)
+    taken, names = read(situation)
     edit, done = None, ""
     if max(count, wanted) <= _MOST and not any(
         isinstance(one, (dict, tuple)) for one in (*found.values, *found.declared)
     ):
         places = _places(found, names, written, source)
-        if places is not None and (read == count or (count < wanted and read == -1)):
+        if places is not None and (taken == count or (count < wanted and taken == -1)):
             edit = _declared(situation, found, places, file, source, call)
             done = f"The paste declares the {count}"
         elif places is not None and count > wanted:
             edit = _yielded(places, file, source, call, written)
             done = f"The paste yields the {wanted}"
         if edit is not None:
-            cause += f" {done} that {'Keras takes' if read < 0 else 'are read' if read in (count, wanted) else 'fit'}."
+            cause += (
+                f" {done} that {'Keras takes' if taken < 0 else 'are read' if taken in (count, wanted) else 'fit'}."
+            )
     advice = f"Yield {wanted}, or declare {count}: one dtype for each value."
     return Explanation(RULE, file, line, cause, edit, "" if edit else advice, "likely" if edit else "measured")
 
@@ -125,12 +127,17 @@ def _one(found: _Element, file: str, source: Source, written: ast.expr | None, w
     return Explanation(RULE, file, written.lineno, cause, edit)
 
 
-def _read(situation: Situation) -> tuple[int, list[str]]:
+def is_mapped(situation: Situation) -> bool:
+    """Whether a function takes the elements of the dataset that the failing line reads before that line does."""
+    return any(type(one).__name__ in _TAKES for one in datasets.read_here(situation))
+
+
+def read(situation: Situation) -> tuple[int, list[str]]:
     """How many values the failing line takes of an element, and their names; -1 for Keras, 0 where it is not known."""
     statement = situation.statement
     if statement is None:
         return 0, []
-    if any(type(one).__name__ in _TAKES for one in datasets.read_here(situation)):
+    if is_mapped(situation):
         return 0, []
     if keras_calls.fits(statement):
         return -1, []

@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     element_structures,
     generator_calls,
     generator_counts,
+    refused_structures,
     scipy_matrices,
     signature_parts,
     swapped_parts,
@@ -175,8 +176,11 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
             return known
     if found[1].startswith("{") and found[2].startswith("{"):
         return _keys(found, file, source, call)
+    if (refused := refused_structures.explain(situation, file, source, call)) is not None:
+        return refused
+    shown = refused_structures.said(signature_parts.yielded(situation)) or found[2]
     cause = (
-        f"the generator yields {short(found[2], 40)}, but its signature says {short(found[1], 50)}. Each yielded "
+        f"the generator yields {short(shown, 60)}, but its signature says {short(found[1], 50)}. Each yielded "
         "element must have that structure: a tuple for a tuple, a dict for a dict."
     )
     one = _ONE_SPEC.match(found[1])
