@@ -177,7 +177,7 @@ def _tensor(value: Any) -> _Tensor | None:
     if type(value) is np.ndarray:
         plain = value.dtype.kind in "biuf" and value.flags.c_contiguous
         return _numbers_of(value, value, "an array") if plain else None
-    if not private.is_eager(value) or not hasattr(value, "numpy"):
+    if not private.is_of_eager_type(value) or not hasattr(value, "numpy"):
         return None
     kind = value.dtype
     if not (kind.is_floating or kind.is_integer or kind.is_bool):

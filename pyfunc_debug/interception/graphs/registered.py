@@ -121,7 +121,9 @@ def array_bytes(thing: Any) -> int:
     """What an array or an eager tensor weighs; 0 for everything else."""
     if isinstance(thing, np.ndarray):
         return int(thing.nbytes)
+    if not private.is_of_eager_type(thing):
+        return 0
     shape, dtype = getattr(thing, "shape", None), getattr(thing, "dtype", None)
-    if private.is_eager(thing) and shape is not None and shape.num_elements() is not None:
+    if type(shape).__name__ == "TensorShape" and shape.num_elements() is not None:
         return int(shape.num_elements() * getattr(dtype, "size", 0))
     return 0
