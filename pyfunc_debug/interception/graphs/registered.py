@@ -124,6 +124,6 @@ def array_bytes(thing: Any) -> int:
     if not private.is_of_eager_type(thing):
         return 0
     shape, dtype = getattr(thing, "shape", None), getattr(thing, "dtype", None)
-    if type(shape).__name__ == "TensorShape" and shape.num_elements() is not None:
+    if type(shape).__name__ == "TensorShape" and shape is not None and shape.num_elements() is not None:
         return int(shape.num_elements() * getattr(dtype, "size", 0))
     return 0

@@ -13,10 +13,12 @@ from pyfunc_debug.doctor.failures.reading.nodes import (
     Node,
     argument,
     failed_node,
+    other_touts,
     return_value,
     return_values,
     returned,
     site_spot,
+    writes_dtypes,
 )
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, read, short
@@ -173,7 +175,7 @@ def _list(situation: Situation, node: Node, count: int) -> Explanation | None:
         f"{_begin(node)} returned a Python list of {count}: a numpy_function takes it for {count} values, but Tout "
         f"declares one ({node.tout[0]}). As an array it is one value, also when it is empty."
     )
-    edit = edit_of(node.file, found)
+    edit = edit_of(node.file, found) if not other_touts(node, situation)[1] else None
     return Explanation(RULE, *(node.site or (node.file, value.lineno)), cause, edit) if edit is not None else None
 
 
@@ -242,7 +244,7 @@ def _other_dtype(
     others = _others_fitted(situation, node)
     if others:
         said = cause.partition(". Nothing")[0]
-        edit = _this_return(node, spot, got, wanted) if len(node.tout) == 1 else None
+        edit = _this_return(situation, node, spot, got, wanted) if len(node.tout) == 1 else None
         function = node.function()
         only = isinstance(function, ast.Lambda) or (function is not None and len(return_values(function)) == 1)
         edit = edit or (_cast(situation, node, position, wanted) if only and _kind(got) == _kind(wanted) else None)
@@ -266,7 +268,35 @@ def _other_dtype(
     call = node.call()
     listed = call is not None and isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
     many = listed or len(tout) > 1
-    return _explanation(situation, node, cause, f"[{', '.join(tout)}]" if many else tout[0])
+    advice = _elsewhere(situation, node, got, wanted) if _made_elsewhere(situation, node) else ""
+    return _explanation(situation, node, cause, f"[{', '.join(tout)}]" if many else tout[0], advice=advice)
+
+
+def _made_elsewhere(situation: Situation, node: Node) -> bool:
+    """Whether the call of a node does not say its dtypes itself, or has said others for another node."""
+    call = node.call()
+    tout = argument(call, 2, "Tout") if call is not None else None
+    written = tout is None or writes_dtypes(tout, site_spot(node, situation))
+    return not written or other_touts(node, situation)[0]
+
+
+def _elsewhere(situation: Situation, node: Node, got: str, wanted: str) -> str:
+    """What to do where Tout's dtypes come from another line: that line, where only one of the file says the dtype."""
+    call = node.call()
+    tout = argument(call, 2, "Tout") if call is not None else None
+    if tout is None or node.site is None:
+        return ""
+    said = short(node.source.text(tout), 40)
+    places = {
+        one.lineno for one in ast.walk(node.source.tree)
+        if isinstance(one, (ast.Name, ast.Attribute)) and dotted(one).rpartition(".")[2] == wanted
+    }  # fmt: skip
+    back = f", or cast what {node.called} returns" if _kind(got) == _kind(wanted) else ""
+    if len(places) == 1:
+        line = places.pop()
+        text = short(node.source.lines[line - 1].strip(), 60)
+        return f"Tout is {said}, made elsewhere; line {line} alone says {wanted}: `{text}`. Say {got} there{back}."
+    return f"Tout is {said}, made elsewhere: make it say {got} for this value{back}."
 
 
 def _others_fitted(situation: Situation, node: Node) -> int:
@@ -279,10 +309,12 @@ def _others_fitted(situation: Situation, node: Node) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def _this_return(node: Node, spot: Spot | None, got: str, wanted: str) -> Edit | None:
+def _this_return(situation: Situation, node: Node, spot: Spot | None, got: str, wanted: str) -> Edit | None:
     """The one `return` of several that gives another dtype than the others, with a cast."""
     function = node.function()
     if not isinstance(function, ast.FunctionDef) or spot is None or node.file is None:
+        return None
+    if other_touts(node, situation)[1]:
         return None
     there = Spot(node.file, function.lineno, {}, spot.module, "")
     guess, source = Guess(there, assignments(function)), read(node.file)
@@ -332,7 +364,7 @@ def _cast(situation: Situation, node: Node, position: int, wanted: str, of_text:
                 casts[place] = node.tout[place]
     elif len(node.tout) > 1:
         return None
-    if value is None or node.file is None:
+    if value is None or node.file is None or other_touts(node, situation)[1]:
         return None
     source = read(node.file)
     module = next((spot for spot in situation.spots if spot.file == node.file), None)
@@ -370,7 +402,7 @@ def _explanation(
     call = node.call()
     edit = None
     given = argument(call, 2, "Tout") if call is not None else None
-    if given is not None and tout is not None:
+    if given is not None and tout is not None and not _made_elsewhere(situation, node):
         pieces = {given: tout}
         statement = node.source.parent(call) if call is not None else None
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None

@@ -18,6 +18,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import (
     py_call,
     return_value,
     site_spot,
+    writes_dtypes,
 )
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names, read, short
@@ -574,6 +575,11 @@ def _function_name(call: ast.Call, source: Any) -> str:
 
 
 def _edited(spot: Spot, call: ast.Call, pieces: dict[ast.expr, str], cause: str) -> Explanation | None:
+    tout = argument(call, 2, "Tout")
+    listed = isinstance(tout, (ast.List, ast.Tuple))
+    if tout is not None and tout in pieces and not listed and not writes_dtypes(tout, spot):  # a list may be behind it
+        advice = f"Tout is {short(spot.source.text(tout), 40)}: make it say {pieces[tout]}."
+        return Explanation(RULE, spot.file, call.lineno, cause, None, advice)
     found = spot.source.replaced(pieces)
     edit = edit_of(spot.file, found)
     return Explanation(RULE, spot.file, call.lineno, cause, edit)

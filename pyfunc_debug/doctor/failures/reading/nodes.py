@@ -18,6 +18,7 @@ from pyfunc_debug.records import FROM_GENERATOR
 
 _TOKEN = re.compile(r"\bpyfunc_\d+\b")
 NODE_CALLS = frozenset(("py_function", "numpy_function", "py_func", "eager_py_func"))
+_DTYPE = re.compile(r"(?:b?float|q?u?int|complex)\d*|bool_?|str(?:ing)?_?|double|half|variant|resource|object_?")
 _COLUMNS = "SELECT id, token, kind, body, file, line, stack, tout, paths FROM node"
 
 
@@ -105,6 +106,36 @@ def py_call(source: Source, line: int) -> ast.Call | None:
         if isinstance(one, ast.Lambda) and one.lineno == line:
             here = [call for call in calls if call in ast.walk(one)]
     return here[0] if len(here) == 1 else None
+
+
+def writes_dtypes(tout: ast.expr | None, spot: Spot | None) -> bool:
+    """Whether a call says its dtypes itself, so that others can be written in their place: not a list made elsewhere.
+
+    A name of the module is one where it stands for one dtype.
+    """
+    if isinstance(tout, (ast.List, ast.Tuple)):
+        return all(writes_dtypes(one, spot) for one in tout.elts)
+    if isinstance(tout, ast.BinOp):  # `[tf.float32] * 2`
+        return all(isinstance(one, ast.Constant) or writes_dtypes(one, spot) for one in (tout.left, tout.right))
+    if isinstance(tout, ast.Dict):
+        return all(writes_dtypes(one, spot) for one in tout.values)
+    if isinstance(tout, ast.Call):
+        if dotted(tout.func).endswith("nest.flatten") and len(tout.args) == 1:
+            return writes_dtypes(tout.args[0], spot)
+        return dotted(tout.func).endswith(("Spec", "dtype"))
+    if isinstance(tout, (ast.Name, ast.Attribute)):
+        if _DTYPE.fullmatch(dotted(tout).rpartition(".")[2]):
+            return True
+        value = spot.module.get(tout.id) if isinstance(tout, ast.Name) and spot is not None else None
+        return isinstance(value, type) or type(value).__name__ == "DType"
+    return isinstance(tout, ast.Constant)
+
+
+def other_touts(node: Node, situation: Situation) -> tuple[bool, bool]:
+    """Whether the line of a node's call, and whether its body, have other nodes with other dtypes in Tout."""
+    others = [one for one in user_nodes(situation) if one.id != node.id and one.tout != node.tout]
+    body = (node.file, node.line)
+    return any(one.site == node.site for one in others), any((one.file, one.line) == body for one in others)
 
 
 def _node(row: Any, situation: Situation) -> Node:
@@ -302,7 +333,7 @@ def site_spot(node: Node, situation: Situation) -> Spot | None:
 
 
 __all__ = [
-    "Node", "argument", "body_frame", "body_spot", "failed_node", "inputs_of", "op_of_arrays", "owner", "parameters",
-    "py_call", "return_value", "return_values", "returned", "site_spot", "traced_inputs", "user_generators",
-    "user_nodes", "written_inputs",
+    "Node", "argument", "body_frame", "body_spot", "failed_node", "inputs_of", "op_of_arrays", "other_touts",
+    "owner", "parameters", "py_call", "return_value", "return_values", "returned", "site_spot", "traced_inputs",
+    "user_generators", "user_nodes", "writes_dtypes", "written_inputs",
 ]  # fmt: skip
