@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from typing import Any
 
@@ -15,6 +16,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import (
     argument,
     body_spot,
     failed_node,
+    other_touts,
     py_call,
     return_value,
     site_spot,
@@ -315,8 +317,13 @@ def _among_more(node: Node, situation: Situation, call: ast.Call, spot: Spot, ki
     inside = shown.partition(": ")[2].split(", ")
     if count <= wanted:
         return None
-    if kind not in inside[wanted:] or kind in inside[:wanted]:
+    held = [kind in (one, one.rpartition(" ")[2]) for one in inside]  # `list of 20 Box`
+    nested = len(inside) != count and inside[-1] != "..."  # parts of a part stand among them
+    if nested or not any(held[wanted:]) or any(held[:wanted]):
         return None
+    odd = next(one for one, holds in zip(inside[wanted:], held[wanted:]) if holds)
+    if wanted == 1 and odd != kind and (first := _first_value(node, situation, shown, odd)) is not None:
+        return first
     called = spot.source.text(function)
     called = f"({called})" if isinstance(function, ast.Lambda) else called
     kept = f"{called}(*given)[:{wanted}]"
@@ -326,9 +333,35 @@ def _among_more(node: Node, situation: Situation, call: ast.Call, spot: Spot, ki
         kept = f"[{np}.asarray(one, kind) for one, kind in zip({called}(*given), [{kinds}])]"
     cause = (
         f"{_begin(node)} returned a {shown}, and Tout declares {wanted} ({', '.join(node.tout[:3])}). No dtype holds "
-        f"a {kind}. Here the first {wanted} are kept."
+        f"a {odd}. Here the first {wanted} are kept."
     )
     return _edited(spot, call, {function: f"lambda *given: {kept}"}, cause)
+
+
+def _first_value(node: Node, situation: Situation, shown: str, odd: str) -> Explanation | None:
+    """`return merged[0]`, where the first of the values has the one dtype of Tout and nothing else uses the body."""
+    function, source = node.function(), read(node.file or "")
+    value = return_value(function) if function is not None else None
+    seen = situation.rows("SELECT dtypes FROM returned WHERE node = ? ORDER BY id DESC LIMIT 1", (node.id,))
+    if node.file is None or not isinstance(function, ast.FunctionDef) or not seen or other_touts(node, situation)[1]:
+        return None
+    dtypes = json.loads(seen[0][0])
+    called = [
+        one for one in ast.walk(source.tree)
+        if isinstance(one, (ast.Name, ast.Attribute)) and dotted(one).rpartition(".")[2] == function.name
+    ]  # fmt: skip
+    fits = dtypes[:1] == list(node.tout) and len(called) == 1
+    if not fits or not isinstance(value, (ast.Name, ast.Call, ast.Subscript, ast.Tuple)):
+        return None
+    if isinstance(value, ast.Tuple) and isinstance(value.elts[0], ast.Starred):
+        return None
+    new = source.text(value.elts[0]) if isinstance(value, ast.Tuple) else f"{source.text(value)}[0]"
+    cause = (
+        f"{_begin(node)} returned a {shown}, and Tout declares one value ({node.tout[0]}). No dtype holds a {odd}; "
+        "the first value is what Tout says."
+    )
+    edit = edit_of(node.file, source.replaced({value: new}))
+    return Explanation(RULE, node.file, value.lineno, cause, edit, "", "likely") if edit is not None else None
 
 
 def _inside(node: Node, situation: Situation, kind: str) -> Explanation | None:
@@ -495,6 +528,11 @@ def _flattened(
         return _not_called(node, situation, spot, kind)
     elif not _has_fields(situation, kind):
         return _no_structure(node, call, spot, kind, called)
+    elif (shown := _shown(node, situation)[0]) and shown != kind:  # it stands inside of what was returned
+        cause = f"{_begin(node)} returned a {shown}, and Tout declares {', '.join(node.tout[:4])}: no dtype holds a "
+        cause += f"{kind}."
+        advice = f"Make {node.called} return numbers, text, or arrays: the fields of each {kind} that are needed."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     else:
         new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
     cause = (
