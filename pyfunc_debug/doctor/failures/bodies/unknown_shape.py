@@ -70,9 +70,6 @@ _LOOP = re.compile(r"has shape (\([^)]*\)) before the loop, but shape <unknown> 
 _OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 _READ = ("ParseTensor", "DecodeImage")
 _FARTHEST = 400
-_THROUGH = {
-    "Identity", "Cast", "AddV2", "Mul", "Sub", "RealDiv", "Neg", "Relu", "Pack", "Reshape", "ExpandDims", "IdentityN",
-}  # fmt: skip
 
 
 def explain(situation: Situation) -> Explanation | None:
