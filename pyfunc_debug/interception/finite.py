@@ -162,7 +162,7 @@ class NotFinite:
         """A session gave this for its fetches: the number of which a graph takes the gradient is a loss."""
         pairs = [
             (asked, one) for asked, one in _pairs(fetches, found)
-            if isinstance(one, _floating()) and type(one).__name__ in _FLOATS and hasattr(asked, "op")
+            if type(one).__module__ == "numpy" and type(one).__name__ in _FLOATS and hasattr(asked, "op")
         ]  # fmt: skip
         user = own_frame(frame) if pairs else None
         if user is None:
@@ -201,10 +201,6 @@ def _pairs(fetches: Any, found: Any) -> list[tuple[Any, Any]]:
     if isinstance(fetches, (list, tuple)) and isinstance(found, (list, tuple)) and len(fetches) == len(found):
         return [pair for asked, one in zip(fetches, found) for pair in _pairs(asked, one)]
     return [(fetches, found)]
-
-
-def _floating() -> Any:
-    return sys.modules["numpy"].floating
 
 
 def _is_minimized(graph: Any, tensor: Any) -> bool:

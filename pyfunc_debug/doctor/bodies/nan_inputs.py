@@ -90,20 +90,12 @@ def _trained(facts: Facts, node: int, call: int, file: str) -> list[ast.AST]:
 def _ran_before(node: ast.expr, scope: ast.FunctionDef, scopes: list[tuple[ast.FunctionDef, int]]) -> bool:
     """Whether an expression of a function ran before the lines that the functions around had reached."""
     reached = {one.lineno: line for one, line in scopes}
-    inner = _innermost(scope, node)
+    inner = pastes.around(scope, node.lineno, ast.FunctionDef)[-1]
     if inner.lineno in reached:
         return node.lineno <= reached[inner.lineno]
     asked = [one for one in pastes.walk(scope, ast.Call) if dotted(one.func).rpartition(".")[2] == inner.name]
-    return any(one.lineno <= reached.get(_innermost(scope, one).lineno, 0) for one in asked)
-
-
-def _innermost(scope: ast.FunctionDef, node: ast.expr) -> ast.FunctionDef:
-    around = [
-        one
-        for one in pastes.walk(scope, ast.FunctionDef)
-        if one.lineno <= node.lineno <= (one.end_lineno or one.lineno)
-    ]
-    return max(around, key=lambda one: one.lineno)
+    within = ((one, pastes.around(scope, one.lineno, ast.FunctionDef)[-1]) for one in asked)
+    return any(one.lineno <= reached.get(function.lineno, 0) for one, function in within)
 
 
 def _around(facts: Facts, node: int) -> list[tuple[ast.FunctionDef, int]]:

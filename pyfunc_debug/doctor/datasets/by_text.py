@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from pyfunc_debug.doctor import code
 from pyfunc_debug.doctor.failures.reading.source import dotted
 
 METHODS = {"map", "batch", "padded_batch", "ragged_batch", "unbatch", "shuffle", "repeat", "prefetch", "filter",
@@ -116,7 +117,7 @@ class Program:
             return self._is_made(value) or self.is_dataset(value.func.value, depth + 1)
         made = self._functions.get(dotted(value.func).rpartition(".")[2], [])
         if len(made) == 1:
-            given = [one.value for one in _own(made[0]) if isinstance(one, ast.Return)]
+            given = [one.value for one in code.own_nodes(made[0]) if isinstance(one, ast.Return)]
             return bool(given) and all(one is not None and self.is_dataset(one, depth + 1) for one in given)
         return self._is_made(value)
 
@@ -207,10 +208,10 @@ class Program:
                 return False
         return True
 
-    def _assigned(self, scope: ast.AST, name: str) -> list[ast.expr]:
+    def _assigned(self, scope: _Function | ast.ClassDef | ast.Module, name: str) -> list[ast.expr]:
         """What the statements of a scope assign to a name; None, as a value, for what binds it otherwise."""
         found: list[ast.expr] = []
-        for one in ast.walk(scope) if name.startswith("self.") else _own(scope):
+        for one in ast.walk(scope) if name.startswith("self.") else code.own_nodes(scope):
             value: ast.expr | None = None
             targets: list[ast.expr]
             if isinstance(one, (ast.AnnAssign, ast.NamedExpr)):
@@ -251,8 +252,8 @@ class Program:
     def _function(self, node: ast.AST) -> _Function | None:
         return next((one for one in self._over(node) if isinstance(one, _Function)), None)
 
-    def _file(self, node: ast.AST) -> ast.AST | None:
-        return next(iter([*self._over(node)][-1:]), None)
+    def _file(self, node: ast.AST) -> ast.Module | None:
+        return next((one for one in self._over(node) if isinstance(one, ast.Module)), None)
 
 
 def _root(statement: ast.Expr) -> ast.expr:
@@ -260,14 +261,6 @@ def _root(statement: ast.Expr) -> ast.expr:
     while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         value = value.func.value
     return value
-
-
-def _own(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a scope without those of functions and classes in it."""
-    for one in ast.iter_child_nodes(scope):
-        yield one
-        if not isinstance(one, (_Function, ast.ClassDef, ast.Lambda)):
-            yield from _own(one)
 
 
 def _reads(value: ast.expr, name: str) -> bool:

@@ -38,8 +38,7 @@ def reordered(own: Source, file: str, calls: Sequence[ast.Call], order: Sequence
     pieces: dict[ast.expr, str] = {}
     for place, call in zip(calls, order):
         if place is not call:
-            given = [*map(own.text, call.args), *(f"{one.arg}={own.text(one.value)}" for one in call.keywords)]
-            pieces[_on_its_line(place)] = f".{method(call)}({', '.join(given)})"
+            pieces[_on_its_line(place)] = f".{method(call)}({own.arguments(call)})"
     first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
     return Edit(file, first, last, own.spliced(pieces, first, last))
 

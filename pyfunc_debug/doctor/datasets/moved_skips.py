@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.datasets.cached_chains import method
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 
@@ -60,16 +62,16 @@ def moved(facts: Facts, file: str, call: ast.Call, mapped: ast.Call) -> str:
         return ""
     base, calls = chain
     assert isinstance(call.func, ast.Attribute)
-    sizes = [_size(one) for one in calls if _method(one).endswith("batch")]
-    given = [*map(own.text, call.args), *(f"{one.arg}={own.text(one.value)}" for one in call.keywords)]
+    sizes = [_size(one) for one in calls if method(one).endswith("batch")]
+    given = own.arguments(call)
     if call.func.attr == "skip":
-        if None in sizes or len(given) != 1:
+        if None in sizes or len(call.args) + len(call.keywords) != 1:
             return ""
-        given = [_product(own, [call.args[0] if call.args else call.keywords[0].value, *filter(None, sizes)])]
+        given = _product(own, [call.args[0] if call.args else call.keywords[0].value, *filter(None, sizes)])
     elif sizes:
         return ""  # batches of other elements
-    behind = "".join(f".{_method(one)}({_arguments(own, one)})" for one in calls)
-    return pastes.written(pastes.replaced(facts, file, {call: f"{base}.{call.func.attr}({', '.join(given)}){behind}"}))
+    behind = "".join(f".{method(one)}({own.arguments(one)})" for one in calls)
+    return pastes.written(pastes.replaced(facts, file, {call: f"{base}.{call.func.attr}({given}){behind}"}))
 
 
 def _chain(own: Source, call: ast.Call) -> tuple[str, list[ast.Call]] | None:
@@ -82,13 +84,13 @@ def _chain(own: Source, call: ast.Call) -> tuple[str, list[ast.Call]] | None:
     value: ast.expr = call.func.value
     first = last = block.index(statement)
     while True:
-        while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and _method(value) in _PASSED:
+        while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and method(value) in _PASSED:
             calls.insert(0, value)
             value = value.func.value
         if not isinstance(value, ast.Name):
             break
         name = value.id
-        if any(_method(one) == "map" for one in calls) and not _changes(block[first:last], {name}):
+        if any(method(one) == "map" for one in calls) and not _changes(block[first:last], {name}):
             break  # it is the same at the skip
         above = next((place for place in reversed(range(first)) if name in code.stored_names(block[place])), None)
         made = None if above is None else block[above]
@@ -96,7 +98,7 @@ def _chain(own: Source, call: ast.Call) -> tuple[str, list[ast.Call]] | None:
             return None
         first, value = above, made.value
     base = own.text(value)
-    if not any(_method(one) == "map" for one in calls) or (first < last and not _is_same_again(value, base)):
+    if not any(method(one) == "map" for one in calls) or (first < last and not _is_same_again(value, base)):
         return None
     read = {one.id for part in (value, *calls) for one in _names(part)}
     return None if _changes(block[first:last], read - _own(calls)) else (base, calls)
@@ -112,7 +114,7 @@ def _own(calls: list[ast.Call]) -> set[str]:
 
 
 def _names(part: ast.expr) -> list[ast.Name]:
-    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _method(part) in _PASSED:
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and method(part) in _PASSED:
         given = [*part.args, *(one.value for one in part.keywords)]
         return [name for one in given for name in pastes.walk(one, ast.Name)]
     return list(pastes.walk(part, ast.Name))
@@ -132,26 +134,15 @@ def _place(call: ast.Call) -> tuple[int | None, int | None]:
     return call.end_lineno, call.end_col_offset
 
 
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
-
-
 def _size(call: ast.Call) -> ast.expr | None:
     """The size that a batch is given."""
     named = [one.value for one in call.keywords if one.arg == "batch_size"]
     return call.args[0] if call.args else named[0] if named else None
 
 
-def _arguments(own: Source, call: ast.Call) -> str:
-    return ", ".join([*map(own.text, call.args), *(f"{one.arg}={own.text(one.value)}" for one in call.keywords)])
-
-
 def _product(own: Source, factors: list[ast.expr]) -> str:
     """`16 * batch_size`; one number where all are numbers."""
     numbers = [one.value for one in factors if isinstance(one, ast.Constant) and isinstance(one.value, int)]
     if len(numbers) == len(factors):
-        total = 1
-        for one in numbers:
-            total *= one
-        return str(total)
+        return str(math.prod(numbers))
     return own.text(factors[0]) if len(factors) == 1 else " * ".join(own.operand(one) for one in factors)

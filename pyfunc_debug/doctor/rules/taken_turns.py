@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.gil.whatif import percent
-from pyfunc_debug.pfrec.stopped import QUERY
+from pyfunc_debug.pfrec.stopped import QUERY, covered_ns
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("gil-wait",)
@@ -166,9 +166,5 @@ def _mean(calls: Sequence[_Call]) -> float:
 
 
 def _covered(calls: Sequence[_Call]) -> int:
-    """For how long any of these calls, in the order of their begins, was in progress."""
-    covered, until = 0, 0
-    for one in calls:
-        covered += max(one.end_ns - max(one.begin_ns, until), 0)
-        until = max(until, one.end_ns)
-    return covered
+    """For how long any of these calls was in progress."""
+    return covered_ns((one.begin_ns, one.end_ns) for one in calls)

@@ -177,13 +177,13 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
         return _keys(found, file, source, call)
     if (refused := refused_structures.explain(situation, file, source, call)) is not None:
         return refused
-    shown = refused_structures.said(signature_parts.yielded(situation)) or found[2]
+    shown = refused_structures.said(yielded_keys.element(situation)[0]) or found[2]
     cause = (
         f"the generator yields {short(shown, 60)}, but its signature says {short(found[1], 50)}. Each yielded "
         "element must have that structure: a tuple for a tuple, a dict for a dict."
     )
     one = _ONE_SPEC.match(found[1])
-    if one is not None and is_ndarray(value := signature_parts.yielded(situation)) and value.dtype != object:
+    if one is not None and is_ndarray(value := yielded_keys.element(situation)[0]) and value.dtype != object:
         line = yielded_keys.line_of(yields, situation, call)  # arrays have no parts: their values are what is refused
         cause = f"the generator yielded {short(found[2], 40)}, which does not become a {one[1]} tensor."
         return Explanation(RULE, file, line, cause, None, _OTHER_DTYPE)
@@ -352,7 +352,7 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
             f"{tf}.RaggedTensorSpec([None, None], {tf}.{found[1]}, 1) for it; or pad the rows to one length.",
         )  # fmt: skip
     if scipy_matrices.is_matrix(failed) and given is not None:
-        element = signature_parts.yielded(situation)
+        element = yielded_keys.element(situation)[0]
         return scipy_matrices.yielded((file, source, line), given, element, failed, cause)
     plain = failed is None or is_ndarray(failed) or isinstance(failed, (bool, int, float, str, bytes, np.generic))
     advice = (

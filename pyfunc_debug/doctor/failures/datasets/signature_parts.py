@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -116,21 +117,42 @@ def failed_value(situation: Situation) -> tuple[str, Any]:
     return "", None
 
 
-def yielded(situation: Situation) -> Any:
-    """The element that was refused; None where it is not known."""
-    every = (one.f_locals for one in frames(situation.inner.__traceback__) if one.f_code.co_name == "generator_py_func")
-    return next((one.get("values") for one in every), None)
+@dataclass(frozen=True)
+class Compared:
+    """An element whose shapes TensorFlow compared with its signature, as TensorFlow's own frame has it.
+
+    Attributes:
+      arrays: Its parts.
+      shapes: What is declared for each.
+      types: The declared dtypes, in the structure of the signature.
+    """
+
+    arrays: list[Any]
+    shapes: list[Any]
+    types: Any
+
+    @property
+    def failed(self) -> list[int]:
+        """Which parts have another shape."""
+        pairs = enumerate(zip(self.arrays, self.shapes))
+        return [place for place, (one, shape) in pairs if not shape.is_compatible_with(one.shape)]
+
+
+def compared(situation: Situation) -> Compared | None:
+    """The element that was refused for its shapes; None where it is not known."""
+    for frame in frames(situation.inner.__traceback__):
+        arrays, shapes, types = (
+            frame.f_locals.get(name) for name in ("ret_arrays", "flattened_shapes", "output_types")
+        )  # fmt: skip
+        if isinstance(arrays, list) and shapes is not None:
+            return Compared(arrays, shapes, types)
+    return None
 
 
 def failed_parts(situation: Situation) -> tuple[list[int], int]:
-    """Which parts of the element have another shape, as TensorFlow's own frame has it, and how many it has."""
-    for frame in frames(situation.inner.__traceback__):
-        arrays, wanted = (frame.f_locals.get(name) for name in ("ret_arrays", "flattened_shapes"))
-        if isinstance(arrays, list) and wanted is not None:
-            pairs = enumerate(zip(arrays, wanted))
-            failed = [place for place, (one, shape) in pairs if not shape.is_compatible_with(one.shape)]
-            return failed, len(arrays)
-    return [], 0
+    """Which parts of the element have another shape, and how many it has."""
+    found = compared(situation)
+    return ([], 0) if found is None else (found.failed, len(found.arrays))
 
 
 def is_uneven(value: Any) -> bool:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor.failures.reading.situation import Situation, frames
+from pyfunc_debug.doctor.failures.datasets import signature_parts
+from pyfunc_debug.doctor.failures.reading.situation import Situation
 
 _MOST = 2
 """Parts that are named."""
@@ -18,25 +19,20 @@ def alike(situation: Situation) -> tuple[str, str] | None:
     Args:
       situation: The failure, in which an element's shape did not fit its signature.
     """
-    for frame in frames(situation.inner.__traceback__):
-        arrays, shapes, types = (
-            frame.f_locals.get(name) for name in ("ret_arrays", "flattened_shapes", "output_types")
-        )  # fmt: skip
-        if not isinstance(arrays, list) or shapes is None:
-            continue
-        parts, named = list(zip(arrays, shapes)), list(_names(types))
-        failed = [place for place, (one, shape) in enumerate(parts) if not shape.is_compatible_with(one.shape)]
-        if len(failed) != 1 or len(named) != len(parts):
-            return None
-        array, wanted = parts[failed[0]]
-        if wanted.rank != 0 or math.prod(array.shape) <= 1:
-            return None
-        others = [
-            named[place] for place, (one, shape) in enumerate(parts)
-            if place != failed[0] and one.shape == array.shape and shape.rank is not None
-        ]  # fmt: skip
-        return (named[failed[0]], _listed(others)) if others else None
-    return None
+    found = signature_parts.compared(situation)
+    if found is None:
+        return None
+    parts, named, failed = list(zip(found.arrays, found.shapes)), list(_names(found.types)), found.failed
+    if len(failed) != 1 or len(named) != len(parts):
+        return None
+    array, wanted = parts[failed[0]]
+    if wanted.rank != 0 or math.prod(array.shape) <= 1:
+        return None
+    others = [
+        named[place] for place, (one, shape) in enumerate(parts)
+        if place != failed[0] and one.shape == array.shape and shape.rank is not None
+    ]  # fmt: skip
+    return (named[failed[0]], _listed(others)) if others else None
 
 
 def _listed(others: list[str]) -> str:
