@@ -1,4 +1,4 @@
-"""What `record` still does where its program was killed: it completes the recording and says how the program ended.
+"""What `record` does where its program was killed: it completes the recording, says how it ended and what it found.
 
 A process waits for that. The program's own `os.wait()` does not find it, as it is not a child. It has a session of its
 own, so that what ends the program by its terminal does not end it, and it is gone as soon as the program is. Only where
@@ -63,6 +63,7 @@ def _wait(ended: int) -> None:
 
 def _tell(path: str, program: int) -> None:
     from pyfunc_debug.analysis.death import death_lines
+    from pyfunc_debug.api.recording import Recording
     from pyfunc_debug.cli import options
     from pyfunc_debug.pfrec import Reader
 
@@ -74,4 +75,9 @@ def _tell(path: str, program: int) -> None:
         lines = death_lines(reader)
     width = options.terminal(sys.stderr)[0]
     told = (textwrap.fill(one, width, subsequent_indent="  ") for one in (f"pyfunc-debug: {lines[0]}", *lines[1:]))
-    print("", *told, f"recorded in {os.path.relpath(path)}", sep="\n", file=sys.stderr, flush=True)
+    print("", *told, sep="\n", file=sys.stderr, flush=True)
+    with contextlib.closing(Recording(path)) as recording:
+        found = [one for one in recording.findings(front="shell") if one.rule != "died"]
+    where = os.path.relpath(path)
+    options.print_findings(found, width, where)
+    print("\n" if found else "", f"recorded in {where}", sep="", file=sys.stderr, flush=True)

@@ -8,15 +8,18 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.pfrec.folders import Chosen
 from pyfunc_debug.program.printable import printable
+from pyfunc_debug.records import Finding
 
 WHOLE = 100_000
 """Columns of a table in which nothing is cut; none is padded to it."""
+_SHOWN = 5
+"""Findings shown at the end of a recording; the doctor shows all."""
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:
@@ -134,6 +137,20 @@ def say_left_out(chosen: Chosen) -> int:
     for one in chosen.told():
         print(f"pyfunc-debug: {printable(one)}", file=sys.stderr)
     return int(chosen.damaged > 0)
+
+
+def print_findings(findings: Sequence[Finding], width: int, path: str) -> None:
+    """Prints the most important ones on stderr, as a recording has come to its end.
+
+    Args:
+      findings: Worst first.
+      width: Columns of the terminal.
+      path: Of the recording, in which the doctor finds the rest.
+    """
+    if findings:
+        from pyfunc_debug.doctor.text import findings_text
+
+        print(f"\n{findings_text(findings, width, _SHOWN, f'pyfunc-debug doctor {path}')}", file=sys.stderr)
 
 
 def show(text: str) -> None:

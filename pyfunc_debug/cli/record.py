@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import types
-from collections.abc import Sequence
 from typing import Any
 
 from pyfunc_debug.api.breakpoints import break_on
@@ -28,8 +27,6 @@ from pyfunc_debug.stops.rules import WHENS, Breakpoint
 from pyfunc_debug.stops.terminal import Answers
 from pyfunc_debug.switchboard import board
 
-_SHOWN = 5
-"""Findings shown at the end of a recording; the doctor shows all."""
 _DESCRIPTION = """Runs a program as `python` would and records every call of every py_function in it. The recording is
 written while the program runs; at its end the ledger is printed on stderr, with what there is to do. The exit code is
 the program's."""
@@ -242,7 +239,7 @@ class _Ending:
                 text = f"{text}\n\npyfunc-debug knows {known.format(unknown)}".lstrip("\n")
             if text:
                 print(f"\n{text}", file=sys.stderr)
-            _print_findings(findings, width, os.path.relpath(self.recording.path))
+            options.print_findings(findings, width, os.path.relpath(self.recording.path))
         older = f" ({self.older} was there already: --overwrite replaces it)" if self.older else ""
         print(f"{space}recorded in {os.path.relpath(self.recording.path)}{older}", file=sys.stderr)
 
@@ -255,7 +252,7 @@ class _Ending:
 
             space = "\n"
             print(f"\n{job_text(job.ledger(), width, color)}", file=sys.stderr)
-            _print_findings(job.findings(front="shell"), width, os.path.relpath(folder))
+            options.print_findings(job.findings(front="shell"), width, os.path.relpath(folder))
         print(f"{space}{len(job)} processes recorded in {os.path.relpath(folder)}", file=sys.stderr)
 
 
@@ -263,10 +260,3 @@ _OF_CHILD = "CalledProcessError"
 """What a program fails with whose child failed, as one that loads what was saved."""
 _OF_NONE = ("cut-gradient", "none-gradient", "untaped")
 """Rules of a gradient that is None, which a program may fail on later."""
-
-
-def _print_findings(findings: Sequence[Finding], width: int, path: str) -> None:
-    if findings:
-        from pyfunc_debug.doctor.text import findings_text
-
-        print(f"\n{findings_text(findings, width, _SHOWN, f'pyfunc-debug doctor {path}')}", file=sys.stderr)

@@ -63,6 +63,11 @@ class Facts:
         return self.reader.meta
 
     @property
+    def over(self) -> bool:
+        """Whether the program came to its end: what did not happen in one that goes on, or was killed, still might."""
+        return self.meta.get("state") not in ("recording", "interrupted")
+
+    @property
     def has_keras_3(self) -> bool:
         """Whether the program had Keras 3; False where that is not known."""
         return str((self.meta.get("versions") or {}).get("keras", "")).startswith("3")
@@ -191,13 +196,20 @@ class Facts:
     @cached_property
     def files(self) -> list[str]:
         """The user's files whose text is in the recording; without those that were only imported."""
-        imported = set(self.imported)
-        return [file for (file,) in self.reader.rows("SELECT file FROM source") if file not in imported]
+        return self._texts[0]
 
     @cached_property
     def imported(self) -> list[str]:
         """Files of the user's modules of which no line was seen: their texts are in the recording, too."""
-        return list(self.meta.get("imported") or ())
+        return self._texts[1]
+
+    @cached_property
+    def _texts(self) -> tuple[list[str], list[str]]:
+        """The files with text by kind: those that were only imported come, and are named, as the recording ends."""
+        files = [str(file) for (file,) in self.reader.rows("SELECT file FROM source")]
+        said = self.reader.rows("SELECT value FROM meta WHERE key = 'imported'")  # read after the files
+        imported = list(json.loads(said[0][0])) if said else []
+        return [one for one in files if one not in set(imported)], imported
 
     def source(self, file: str | None) -> list[str]:
         """Lines of a file of the user's as they were when recorded; empty if they are not in the recording."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
@@ -42,11 +43,32 @@ def folder(tmp_path):
     return tmp_path
 
 
+WRITES = """
+import time
+import tensorflow as tf
+
+def shift(x):
+    x += 1
+    return x
+
+for _ in range(3):
+    tf.numpy_function(shift, [tf.zeros([2])], tf.float32)
+while True:
+    open("traces", "a").close()
+    time.sleep(0.02)
+"""
+
+
 def wait_for(holds):
     until = time.monotonic() + HANG_S
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def found_in(path):
+    with contextlib.closing(pfd.open(str(path))) as recording:
+        return recording.findings()
 
 
 def left(folder):
@@ -73,6 +95,17 @@ def test_a_killed_program_leaves_one_file_and_says_what_it_did(folder, number, e
     recording = pfd.open(str(folder / "endless.pfrec"))
     assert len(list(recording.calls("double"))) == 1
     recording.close()
+
+
+def test_what_was_found_is_said_of_a_killed_program_too(folder):
+    (folder / "writes.py").write_text(WRITES)
+    with subprocess.Popen([*COMMAND[:-1], "writes.py"], cwd=folder, stderr=subprocess.PIPE, text=True) as program:
+        wait_for((folder / "traces").exists)
+        wait_for(lambda: found_in(folder / "writes.pfrec"))  # the file has all of its calls
+        program.terminate()
+        _, said = program.communicate(timeout=HANG_S)
+    assert "the program was ended by SIGTERM outside any call\n\nwarning: writes.py:6: likely: shift writes" in said
+    assert said.endswith("  -> Put above writes.py:6:\n    x = x.copy()\n\nrecorded in writes.pfrec\n")
 
 
 def test_a_closed_terminal_leaves_one_file_too(folder):

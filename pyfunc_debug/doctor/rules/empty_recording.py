@@ -18,7 +18,7 @@ NAMES = ("empty-recording",)
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a recording without any call, or one a node that was built and never ran."""
     meta = facts.meta
-    if meta.get("state") == "recording" or (meta.get("dropped") or {}).get("calls"):
+    if not facts.over or (meta.get("dropped") or {}).get("calls"):
         return
     users = [node for node in facts.nodes.values() if node.origin == "user"]
     calls = facts.reader.rows("SELECT EXISTS (SELECT 1 FROM call)")[0][0]

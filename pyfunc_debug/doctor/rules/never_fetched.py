@@ -38,7 +38,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 def unread(facts: Facts) -> Iterator[tuple[list[Node], Result]]:
     """Nodes of graphs of TensorFlow 1 that never ran, and that nothing reads."""
     ended = facts.meta.get("ended")
-    if facts.meta.get("state") == "recording" or (isinstance(ended, dict) and ended.get("error") is not None):
+    if not facts.over or (isinstance(ended, dict) and ended.get("error") is not None):
         return
     if (facts.meta.get("dropped") or {}).get("calls"):
         return

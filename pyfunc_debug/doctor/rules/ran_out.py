@@ -121,7 +121,7 @@ def _short(facts: Facts, file: str, given: ast.expr, runs: list[int]) -> bool:
     lengths = {len(one) for one in _passes(runs)}
     ended, words = facts.meta.get("ended"), ("stop_training", "steps_per_execution")
     failed = isinstance(ended, dict) and ended.get("error") is not None
-    if not isinstance(wanted, int) or not wanted or len(lengths) > 1 or failed:
+    if not isinstance(wanted, int) or not wanted or len(lengths) > 1 or failed or not facts.over:
         return False
     if any(word in line for line in facts.code(file) for word in words):
         return False
