@@ -111,8 +111,9 @@ class JoinedFiles:
         """The recording with the lines of the joined text."""
         rows = self._facts.reader.rows
         above = self.parts.above
+        apart = {*self._facts.files, *self._facts.imported} - set(above)  # a recording that ends gets more
         tables: dict[str, list[tuple[Any, ...]]] = {
-            "source": [row for row in rows("SELECT * FROM source") if row[0] not in above],
+            "source": [row for row in rows("SELECT * FROM source") if row[0] in apart],
             "meta": [
                 (key, self._moved_text(text)) for key, text in rows("SELECT key, value FROM meta") if key != "imported"
             ],

@@ -35,8 +35,8 @@ def error_text(error: BaseException) -> tuple[str, str | None]:
         return text.strip()[:_LONGEST], _source_line(error, lines)
     if lines[0].startswith("Graph execution error"):
         lines_of_cause = [line for line in lines if not _NOT_THE_CAUSE.match(line)]
-        return _decorated(name, lines_of_cause or lines), _source_line(error, lines)
-    return _decorated(name, lines), _source_line(error, [])
+        return _undecorated(name, lines_of_cause or lines), _source_line(error, lines)
+    return _undecorated(name, lines), _source_line(error, [])
 
 
 def kept_text(error: BaseException, most: int) -> str:
@@ -49,8 +49,13 @@ def kept_text(error: BaseException, most: int) -> str:
     return text[: most - len(end)] + end
 
 
-def _decorated(name: str, lines: list[str]) -> str:
-    return f"{name}: {_DECORATION.sub('', lines[0]).strip()}"[:_LONGEST]
+def plain(line: str) -> str:
+    """A line of an exception's text without the names of ops and functions that TensorFlow puts around it."""
+    return _DECORATION.sub("", line).strip()
+
+
+def _undecorated(name: str, lines: list[str]) -> str:
+    return f"{name}: {plain(lines[0])}"[:_LONGEST]
 
 
 def _source_line(error: BaseException, lines: list[str]) -> str | None:

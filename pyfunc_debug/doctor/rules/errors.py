@@ -16,6 +16,7 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.text import held_names
+from pyfunc_debug.program.error_text import plain
 from pyfunc_debug.program.frames import is_installed, is_tensorflow
 from pyfunc_debug.records import FROM_GENERATOR, Finding, Node, Severity
 
@@ -72,7 +73,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         if file is not None and is_installed(file) and (site := facts.site(node)) is not None:
             file, line = site.file, site.line  # the body is a library's: the user's line is the one that names it
         often = f"{times(sum(counts.values()))}{spread(facts, counts)}"
-        evidence: tuple[str, ...] = (f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else ()
+        given = "" if _is_generator(facts, node) else facts.inputs(first)  # that is TensorFlow's number of an iterator
+        evidence: tuple[str, ...] = (f"call #{first}: {given}",) if given else ()
         if kind == "StopIteration":
             ended = facts.meta.get("ended")
             told = isinstance(ended, dict) and "StopIteration" in str(ended.get("message", ""))
@@ -171,7 +173,8 @@ def _first_lines(message: str) -> str:
     lines = [one.strip() for one in _COLOURS.sub("", message).strip().split("\n") if one.strip()] or [""]
     if len(lines) > 1 and _KERAS.match(lines[0]):
         lines = lines[1:]
-    text = lines[0] if len(lines[0]) > 40 else " ".join(lines[:2])
+    lines = [plain(one) for one in lines[:2]]
+    text = lines[0] if len(lines[0]) > 40 else " ".join(lines)
     return short(text, 200)
 
 
