@@ -24,7 +24,7 @@ from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.stopped import HELD_SQL, QUERY, held_ns, stops_of
 from pyfunc_debug.places import source_line
 from pyfunc_debug.program.syntax import copied
-from pyfunc_debug.records import Frame, Front, Function, GraphTrace, Node
+from pyfunc_debug.records import FROM_GENERATOR, Frame, Front, Function, GraphTrace, Node
 
 
 @dataclass(frozen=True)
@@ -227,6 +227,11 @@ class Facts:
     def code(self, file: str | None) -> list[str]:
         """Lines of a file, without comments and docstrings: for who looks for words."""
         return parsed("\n".join(self.source(file))).code
+
+    def is_generator(self, node: Node) -> bool:
+        """Whether a node's body is what the user gave to `from_generator`."""
+        function = self.functions.get(node.function or 0)
+        return function is not None and function.name == FROM_GENERATOR
 
     @staticmethod
     def source_line(file: str | None, line: int | None) -> str:

@@ -875,6 +875,36 @@ def a_stateless_node_without_a_consumer():
     step(tf.constant(1.0))
 
 
+@triggers("empty-recording", says="for element in numbers: ...")
+def a_generator_that_nobody_iterates():
+    def count():
+        yield from range(5)
+
+    numbers = tf.data.Dataset.from_generator(count, tf.int64, ())
+    print(numbers)
+
+
+@near("empty-recording")
+def one_generator_of_two_that_is_iterated():
+    def count():
+        yield from range(5)
+
+    numbers = tf.data.Dataset.from_generator(count, tf.int64, ())
+    others = tf.data.Dataset.from_generator(lambda: iter(range(3)), tf.int64, ())
+    print(numbers)
+    assert len(list(others)) == 3
+
+
+@near("empty-recording")
+def a_generator_whose_elements_are_kept_in_a_file():
+    def count():
+        yield from range(5)
+
+    folder = tempfile.mkdtemp()
+    kept = tf.data.Dataset.from_generator(count, tf.int64, ()).cache(os.path.join(folder, "kept"))
+    print(kept)
+
+
 @near("empty-recording")
 def a_branch_that_is_not_taken():
     @tf.function

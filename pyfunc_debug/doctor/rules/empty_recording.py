@@ -1,4 +1,4 @@
-"""Why nothing was recorded: no node ran, another process did the work, or the optimizer removed it."""
+"""Why nothing was recorded: no node or generator ran, another process did the work, or the optimizer removed it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     calls = facts.reader.rows("SELECT EXISTS (SELECT 1 FROM call)")[0][0]
     if not calls and not users:
         yield from _nothing(facts)
+        yield from _never_asked(facts)
     elif not calls and not _failed(facts):
         compiled = {node for node, _, _ in facts.notices.get("compiled", [])}  # it fails: the rule xla says so
         files = {one.node.id: one for one in stale_caches.cached(facts)}
@@ -61,6 +62,23 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
     else:
         return  # a program without py_functions is healthy
     yield Finding("empty-recording", "note", None, (), why, fix, None, None)
+
+
+def _never_asked(facts: Facts) -> Iterator[Finding]:
+    """Generators of datasets that nothing iterated. What is kept in a file, or goes to other processes, needs none."""
+    if _failed(facts):
+        return
+    known = {(node.body, node.file, node.line): node for node in facts.nodes.values() if facts.is_generator(node)}
+    for (body, file, line), node in known.items():
+        elsewhere = ("cache(", "save(", "snapshot(", "distribute(", "service")
+        if any(word in text for one in facts.files for text in facts.code(one) for word in elsewhere):
+            return
+        site = node.stack[-1] if node.stack else None
+        yield Finding(
+            "empty-recording", "note", node.id, (),
+            f"{body} never ran: from_generator describes a dataset, and nothing iterated it", _run(facts, node),
+            site.file if site else file, site.line if site else line,
+        )  # fmt: skip
 
 
 def _never_ran(facts: Facts, nodes: list[Node], files: dict[int, stale_caches.Cached]) -> Iterator[Finding]:

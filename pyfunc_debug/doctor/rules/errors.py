@@ -65,7 +65,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue  # as above
         if _CONTRACT.fullmatch(message) and any(f"{body} " in one for one in contracts):
             continue  # as above: the exception that reached the user is another one, in TensorFlow's words
-        if kind == "KeyError" and _is_generator(facts, node) and all(is_installed(one[0]) for one in inner):
+        from_generator = facts.is_generator(facts.nodes[node])
+        if kind == "KeyError" and from_generator and all(is_installed(one[0]) for one in inner):
             continue  # TensorFlow's own: it ends an iterator that never began, as the generator's call failed
         if inner:
             own = [one for one in inner if not is_installed(one[0])] or inner
@@ -73,7 +74,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if file is not None and is_installed(file) and (site := facts.site(node)) is not None:
             file, line = site.file, site.line  # the body is a library's: the user's line is the one that names it
         often = f"{times(sum(counts.values()))}{spread(facts, counts)}"
-        given = "" if _is_generator(facts, node) else facts.inputs(first)  # that is TensorFlow's number of an iterator
+        given = "" if from_generator else facts.inputs(first)  # that is the number of TensorFlow's iterator
         evidence: tuple[str, ...] = (f"call #{first}: {given}",) if given else ()
         if kind == "StopIteration":
             ended = facts.meta.get("ended")
@@ -104,7 +105,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         values = came_in(facts, node, first, message)
         if values is not None and not leave and batch is None:
             after += f". {values.words}"
-        refused = _is_generator(facts, node) and bool(inner) and all(is_installed(one[0]) for one in inner)
+        refused = from_generator and bool(inner) and all(is_installed(one[0]) for one in inner)
         where = f"behind {body}, which had given its element" if refused else f"in {body}"
         yield Finding(
             "body-raised", severity, node, (first,),
@@ -123,11 +124,6 @@ def _of_batch(call: ast.Call, size: str) -> str:
         f"An element is a batch{f' of {short(size, 20)}' if size else ''} there (line {line}), so ignore_errors would "
         f"leave out its good rows, too: leave out the one row, by a filter before {name}"
     )
-
-
-def _is_generator(facts: Facts, node: int) -> bool:
-    function = facts.functions.get(facts.nodes[node].function or 0)
-    return function is not None and function.name == FROM_GENERATOR
 
 
 def _plain(error: str) -> str:
