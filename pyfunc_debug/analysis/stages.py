@@ -144,10 +144,10 @@ def make_stages(
     answers = []
     for one in (contention or make_contention(reader)).nodes:
         function = functions.get(one.node.function or 0)
-        if function is not None and is_stage(one, function):
-            group = [node.id for node in groups[one.node.id]]
+        group = [node.id for node in groups[one.node.id]]
+        setting = setting_of(group, known)
+        if function is not None and is_stage(one, function, setting):
             ids = ", ".join(map(str, group))
-            setting = setting_of(group, known)
             columns = integers(
                 reader, _TIMES, "call NOT INDEXED LEFT JOIN gil ON gil.call = call.id "
                 f"WHERE node IN ({ids}) AND end_ns IS NOT NULL", "call.id",
@@ -239,9 +239,15 @@ def body_ns(duration: Numbers, reacquire: Numbers) -> tuple[float, float]:
     return body, max(0.0, total - body)
 
 
-def is_stage(one: NodeContention, function: Function) -> bool:
-    """Whether a node of this function is asked once for each element of a dataset."""
-    return function.kind == "tf.data" and one.node.origin == "user" and one.calls > 0
+def is_stage(one: NodeContention, function: Function, setting: Setting | None) -> bool:
+    """Whether a node of this function is asked once for each element of a dataset.
+
+    Args:
+      one: What the GIL did to the node.
+      function: In which it was made: that of a map, or one that this calls.
+      setting: How the stage is set up whose function has it; None where none is known.
+    """
+    return (function.kind == "tf.data" or setting is not None) and one.node.origin == "user" and one.calls > 0
 
 
 def stage_answer(

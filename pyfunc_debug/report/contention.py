@@ -229,9 +229,10 @@ def _stages(facts: ProgramFacts, columns: Columns, nodes: Sequence[NodeContentio
     result = []
     for one in nodes:
         function = facts.functions.get(one.node.function or 0)
-        if function is None or not is_stage(one, function):
-            continue
         group = facts.groups[one.node.id]
+        setting = setting_of(group, known)
+        if function is None or not is_stage(one, function, setting):
+            continue
         positions = np.flatnonzero(np.isin(columns.node, group) & (columns.end >= 0))
         if not len(positions):  # all its calls still run
             continue
@@ -242,7 +243,6 @@ def _stages(facts: ProgramFacts, columns: Columns, nodes: Sequence[NodeContentio
         cpu = np.where(columns.cpu[positions] >= 0, columns.cpu[positions], np.nan)
         threads = len(np.unique(columns.thread[positions]))
         times = start, end, wait, reacquire
-        setting = setting_of(group, known)
         pool = (setting.pool if setting else None) or cores
         answer = stage_answer(
             one, function.name, times, threads, mean_cpu_ns(cpu), pool, cores, setting=setting,

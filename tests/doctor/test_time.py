@@ -134,12 +134,16 @@ def loop_over_data(
     parallel=None,
     gil=None,
     at_a_time=1,
+    body_ns=None,
+    kind="tf.data",
     **columns,
 ):
     """A loop at line `at` whose steps waited and worked so long, over a pipeline that calls `bad` for each element.
 
-    Its calls come `at_a_time`, one behind the other, as where a buffer has room for so many.
+    Its calls come `at_a_time`, one behind the other, as where a buffer has room for so many. They take as long as the
+    steps wait, or `body_ns`. They are made in a function of this `kind`.
     """
+    body_ns = wait_ns if body_ns is None else body_ns
     stages = [{"kind": kind, "parallel": parallel, "batch": batch, "tokens": ["pyfunc_1"] * (not index)}
               for index, kind in enumerate(kinds)]  # fmt: skip
     nodes = [node(function=1, **columns)]
@@ -156,13 +160,13 @@ def loop_over_data(
         "stages": stages,
     }  # fmt: skip
     starts = [i // at_a_time * at_a_time * step_ns + i % at_a_time * wait_ns for i in range(1, steps + 1)]
-    calls = [call(i, start_ns=start, end_ns=start + wait_ns, cpu_ns=wait_ns if cpu_ns is None else cpu_ns)
+    calls = [call(i, start_ns=start, end_ns=start + body_ns, cpu_ns=body_ns if cpu_ns is None else cpu_ns)
              for i, start in enumerate(starts, 1)]  # fmt: skip
     calls += [{**one, "id": one["id"] + steps, "node": 2} for one in calls if second is not None]
     runs = [{"id": i, "kind": "forward", "name": "multi_step", "trace": None, "thread": 1, "start_ns": i * step_ns,
              "duration_ns": step_ns, "function": 2} for i in range(1, steps + 1)]  # fmt: skip
     functions = [
-        {"id": 1, "name": "load", "kind": "tf.data", "file": None, "line": None, "origin": "user"},
+        {"id": 1, "name": "load", "kind": kind, "file": None, "line": None, "origin": "user"},
         {"id": 2, "name": "multi_step", "kind": "tf.function", "file": None, "line": None, "origin": "tensorflow"},
     ]
     return written(
@@ -201,6 +205,60 @@ def test_loops_that_wait_for_their_input(tmp_path, says, numbers, options):
         assert one.confidence == ("measured" if options.get("taken", True) else "likely")
         prefetch = any("prefetch" in text for text in one.evidence)
         assert prefetch == (options.get("taken", True) and "Prefetch" not in options.get("kinds", ()))
+
+
+@pytest.mark.parametrize(
+    ("told", "options"),
+    [
+        (True, {}),
+        (True, {"cpu_ns": 0}),  # it reads, or sleeps
+        (False, {"body_ns": 6 * MS}),  # steps that do nothing would bring more
+        (False, {"parallel": 2}),
+        (False, {"cpu_ns": 3 * MS}),  # others had its CPU
+    ],
+)
+def test_a_map_that_works_beside_the_steps_of_a_loop_in_python_is_named(tmp_path, told, options):
+    path = loop_over_data(tmp_path, 100, 3 * MS, 7 * MS, **{"body_ns": 8 * MS, **options})
+    found = Recording(path).findings(select=["input-bound"])
+    assert [one.confidence for one in found] == ["likely"] * told, found
+    for one in found:
+        assert "the map of bad makes one element at a time, and worked for 79 % of the time of the 100" in one.message
+        assert "These waited 30 % of it: a faster input helps more than a faster model" in one.message
+
+
+def test_parallel_calls_help_a_map_too_whose_function_calls_a_tf_function(tmp_path):
+    (found,) = Recording(loop_over_data(tmp_path, 100, 20 * MS, MS, kind="tf.function", gil="native")).findings(
+        select=["input-bound"]
+    )
+    assert "num_parallel_calls=" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("told", "behind"),
+    [
+        (True, [("Batch", 2), ("ShuffleV3", None)]),
+        (True, [("Batch", 2), ("Repeat", None), ("ShuffleV3", None)]),
+        (False, [("Batch", 2), ("Filter", None), ("ShuffleV3", None)]),  # which may have dropped them
+        (False, [("Batch", 4), ("ShuffleV3", None)]),  # all were taken
+        (False, [("Batch", 2)]),
+    ],
+)
+def test_a_shuffle_behind_a_slow_map_belongs_before_it(tmp_path, told, behind):
+    stages = [
+        {"kind": kind, "parallel": None, "batch": batch, "tokens": [], **({"buffer": 512} if "Shuffle" in kind else {})}
+        for kind, batch in behind
+    ]
+    path = loop_over_data(tmp_path, 20, 20 * MS, MS, behind=stages)
+    with contextlib.closing(sqlite3.connect(path)) as file, file:  # 80 calls, of which 21 batches took 42 or 84
+        for i in range(21, 81):
+            file.execute(
+                "INSERT INTO call (id, node, kind, thread, start_ns, end_ns, status) VALUES (?, 1, 'forward', 1, ?, ?, "
+                "'ok')", (i, i * 21 * MS, i * 21 * MS + 20 * MS),
+            )  # fmt: skip
+    (found,) = Recording(path).findings(select=["input-bound"])
+    said = " ".join((found.fix, *found.evidence))
+    assert ("shuffle(512) before the map" in said) == told, said
+    assert ("80 calls, of which the steps took 42" in said) == told
 
 
 BEHIND = ({"kind": "Batch", "parallel": None, "batch": 32, "tokens": []},)

@@ -2,6 +2,9 @@
 
 Of a loop inside a graph nobody sees when it waits. But a map that is asked no sooner than its elements are wanted
 pauses, once a batch: whoever is behind it, a prefetch too, has room for a few only.
+
+A loop in Python that waits little may still be slow by its input: tf.data puts a prefetch behind the last stage, and
+what then runs beside the steps, holding the GIL, makes these longer.
 """
 
 from __future__ import annotations
@@ -26,6 +29,11 @@ _PAUSES, _MOST = 0.05, 0.25
 """Share of the time that may be pauses: on an idle machine, and beside other processes at most."""
 _COVERED = 0.8
 """Share of the steps' time in which elements were made: less where a cache gives the later ones."""
+_MOST_OF_IT = 0.6
+"""The same beside steps in Python, which may wait for a part of it only."""
+_WORKED = 0.5
+"""Share of a call's time on a CPU, or without any (it reads, or sleeps): between, others were given its CPU."""
+_SLEPT = 0.1
 
 
 @dataclass(frozen=True)
@@ -36,11 +44,13 @@ class Pace:
       node: The body's node.
       elements: How many elements it made.
       element_ns: What one took, from the beginning of a call to that of the next.
+      share: The share of the steps' time for which it worked beside them; None where the steps waited for it.
     """
 
     node: Node
     elements: int
     element_ns: float
+    share: float | None = None
 
 
 def pace(facts: Facts, loop: Loop) -> Pace | None:
@@ -59,6 +69,28 @@ def pace(facts: Facts, loop: Loop) -> Pace | None:
         found = _paced(facts, loop, node, setting.batch or 0)
         if found is not None:
             return found
+    return None
+
+
+def beside(facts: Facts, loop: Loop) -> Pace | None:
+    """The map that worked beside the steps of a loop in Python for longer than these did without waiting for it.
+
+    So steps that do nothing would still take the longer part of the time, and a map that does nothing the shorter one.
+
+    Args:
+      facts: The recording.
+      loop: One of its loops, whose waits were measured.
+    """
+    for stage in facts.stages:
+        node, setting, cost = stage.contention.node, stage.setting, stage.stage
+        if node.id not in loop.nodes or setting is None or setting.parallel not in (0, 1) or not loop.taken:
+            continue
+        calls = facts.calls(node.id).count
+        share = cost.wall_ns * calls * loop.steps / loop.taken / loop.step_ns
+        worked = (cost.cpu_ns or 0.0) / cost.wall_ns
+        least = max(_MOST_OF_IT, 1.0 - (loop.wait_share or 0.0))
+        if least <= share <= 1.0 and (worked >= _WORKED or worked <= _SLEPT):
+            return Pace(node, calls, cost.wall_ns, share)
     return None
 
 

@@ -12,7 +12,14 @@ from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import one_file_lock
 from pyfunc_debug.doctor.bodies.shared_objects import are_apart, shared_objects
-from pyfunc_debug.doctor.datasets import batched_maps, endless_sources, own_pool, pipelines, sequential_maps
+from pyfunc_debug.doctor.datasets import (
+    batched_maps,
+    endless_sources,
+    late_shuffles,
+    own_pool,
+    pipelines,
+    sequential_maps,
+)
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators import indexed_generators
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
@@ -53,6 +60,9 @@ _AGAIN = 0.3
 """Share of calls with the inputs of an earlier one from which a cache is a cure."""
 _WORKER = "(worker)"
 """The end of the names of a pool's threads, as Python makes them."""
+_LITTLE = 1.5
+"""Parallel calls that bring less than this are named after what a body's Python loops cost."""
+_INSTEAD = "in place of Python loops"
 _MOST, _SOME = 0.5, 0.1
 """Shares of the time that a loop waited: what the slowest body took at least, and bodies for which cures are named."""
 
@@ -85,7 +95,8 @@ def _bound(facts: Facts) -> Iterator[tuple[Loop, sequential_maps.Pace | None]]:
         if loop.steps < _STEPS or loop.wait_ns < facts.least_ns(_WAIT_NS) or loop.site is None:
             continue
         rest_ns = (loop.step_ns - loop.wait_ns) / loop.steps
-        waits, pace = share >= _SHARE and rest_ns >= _REST_NS, _pace(facts, loop)
+        pace = _pace(facts, loop)
+        waits = (share >= _SHARE or (pace is not None and not loop.at_most)) and rest_ns >= _REST_NS
         if _beside(loop):
             waits = share >= _BUSY or (share >= _NEARLY and _without_pause(facts, loop)) or pace is not None
         if waits:
@@ -93,8 +104,10 @@ def _bound(facts: Facts) -> Iterator[tuple[Loop, sequential_maps.Pace | None]]:
 
 
 def _pace(facts: Facts, loop: Loop) -> sequential_maps.Pace | None:
-    """The map that sets the pace of a loop inside a graph, though Python worked for a part of its time only."""
-    return sequential_maps.pace(facts, loop) if loop.at_most and (loop.wait_share or 0.0) < _BUSY else None
+    """The map that sets the pace of a loop that waited, as far as that is known, for a part of its time only."""
+    if loop.at_most:
+        return sequential_maps.pace(facts, loop) if (loop.wait_share or 0.0) < _BUSY else None
+    return sequential_maps.beside(facts, loop) if (loop.wait_share or 0.0) < _SHARE else None
 
 
 def _beside(loop: Loop) -> bool:
@@ -193,7 +206,7 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
         )
     return Finding(
         "input-bound", "warning", None, (), message, cures[0], file, line,
-        confidence="likely" if loop.at_most else "measured",
+        confidence="likely" if loop.at_most or pace is not None else "measured",
         evidence=(
             bodies, *_crossings(facts, loop), *([] if buffers is None else [buffers[0]]), *_held(facts, slow),
             *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2],
@@ -204,6 +217,12 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
 def _at_its_pace(facts: Facts, loop: Loop, pace: sequential_maps.Pace) -> str:
     assert loop.site is not None
     calls, where = facts.calls(pace.node.id), facts.source_line(loop.site.file, loop.site.line)
+    if pace.share is not None:
+        return (
+            f"the map of {facts.name(pace.node)} makes one element at a time, and worked for {percent(pace.share)} of "
+            f"the time of the {loop.steps:,} steps of the loop at {where}. These waited "
+            f"{percent(loop.wait_share or 0.0)} of it: a faster input helps more than a faster model"
+        )
     return (
         f"the map of {facts.name(pace.node)} makes one element at a time and never pauses: {pace.elements:,} elements "
         f"of {pace.element_ns / 1e6:.2f} ms, of which the body runs {calls.total_ns / calls.count / 1e6:.2f} ms. The "
@@ -320,14 +339,24 @@ def _holds_gil(facts: Facts, node: Node) -> bool:
     return any((one.held_share or 0.0) >= _HOLDS or parallel_generators.takes_turns(facts, one) for one in found)
 
 
+def _loops(facts: Facts, node: Node) -> bool:
+    """Whether Python loops in a body hold the GIL for so long that parallel calls bring little."""
+    stage = next((one for one in facts.stages if one.contention.node.id == _line(facts, node)[0].id), None)
+    if stage is None or stage.contention.grade != "native" or stage.stage.wall_ns < _LONG_NS:
+        return False
+    function = facts.function(node)
+    found = function is not None and any(isinstance(one, (ast.For, ast.While)) for one in code.own_nodes(function))
+    return found and 1.0 / max(stage.contention.held_share or 0.0, 0.01) < _LITTLE
+
+
 def _without_loops(facts: Facts, node: Node) -> str:
-    """What helps a body that holds the GIL: neither parallel calls nor batches do."""
+    """What helps a body that holds the GIL: neither parallel calls nor batches do, or little."""
     fewer = (
         f"give one array in place of {len(node.tout)} parts, each of which is made a tensor, and batched, by itself, "
         "and take it apart in a map behind batch(); "
     ) if len(node.tout) >= _MANY_PARTS else ""  # fmt: skip
     return (
-        f"{facts.name(node)}: {fewer}NumPy on whole arrays or tf.* in place of Python loops, which hold the GIL; or "
+        f"{facts.name(node)}: {fewer}NumPy on whole arrays or tf.* {_INSTEAD}, which hold the GIL; or "
         "compute its results once, in several processes, and read them from files"
     )
 
@@ -350,6 +379,8 @@ def _order(cure: str) -> int:
     """Pastes come first, but for the cure of a body that takes no time; what has to be written again comes last."""
     if batched_maps.BATCHED in cure:
         return -1
+    if _INSTEAD in cure:  # what it is weighed against brings less
+        return 0
     return 0 if cure.startswith(("Put", "Replace")) else 2 if cure.startswith("the body ") else 1
 
 
@@ -429,8 +460,11 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     cached = _cached(facts, slow) if slow is not None else ""
     if cached:
         yield cached
-    if slow is not None and not graph_code and _holds_gil(facts, slow):
+    if slow is not None and not graph_code and (_holds_gil(facts, slow) or _loops(facts, slow)):
         yield _without_loops(facts, slow)
+    kept = late_shuffles.words(facts, loop, slow) if slow is not None else ""
+    if kept:
+        yield kept
     for stage in own_pool.stages(facts, loop):
         node = stage.contention.node
         if (
