@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pyfunc_debug.api.recording import Recording
+from tests.doctor.pasting import pasted
 from tests.doctor.recordings import FILE, call, node, written
 
 MS = 1_000_000
@@ -126,6 +127,34 @@ def test_a_cache_behind_data_that_end(tmp_path, stages, iterators, source):
     one = of_stages(tmp_path, stages, iterators, source)
     assert one.fix.endswith(".cache()")
     assert "never full" not in one.message
+
+
+BODY = "tf.py_function(bad, [x], tf.float32)"
+
+
+@pytest.mark.parametrize(
+    ("made", "mended"),
+    [
+        (f"data = names.shuffle(9).map(lambda x: {BODY}).batch(2)",
+         f"data = names.map(lambda x: {BODY}).cache().shuffle(9).batch(2)"),
+        (f"data = names.shuffle(9).map(str).map(lambda x: {BODY})",
+         f"data = names.map(str).map(lambda x: {BODY}).cache().shuffle(9)"),
+        (f"data = data.shuffle(9, seed=1)\ndata = data.map(lambda x: {BODY})",
+         f"data = data.map(lambda x: {BODY})\ndata = data.cache().shuffle(9, seed=1)"),
+    ],
+)  # fmt: skip
+def test_a_shuffle_before_the_map_goes_behind_the_cache(tmp_path, made, mended):
+    """A cache behind it would keep the order of the first pass."""
+    head = "def bad(x):\n    return x * 2\n" if "\n" not in made else "def bad(x): return x * 2\n"
+    shuffled = {**stage("ShuffleV3"), "reshuffles": True}
+    one = of_stages(tmp_path, [*ONES, shuffled, stage("TensorSlice")], source=f"{head}{made}\n")
+    assert pasted(f"{head}{made}\n", one.fix) == f"{head}{mended}\n"
+
+
+def test_where_that_shuffle_stands_elsewhere_words_say_so(tmp_path):
+    shuffled = {**stage("ShuffleV3"), "reshuffles": True}
+    one = of_stages(tmp_path, [*ONES, stage("Filter"), shuffled, stage("TensorSlice")])
+    assert one.fix.startswith("cache behind the map of bad, and the shuffle behind the cache")
 
 
 @pytest.mark.parametrize("ended", [False, True])

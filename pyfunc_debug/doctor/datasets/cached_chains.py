@@ -43,6 +43,26 @@ def reordered(own: Source, file: str, calls: Sequence[ast.Call], order: Sequence
     return Edit(file, first, last, own.spliced(pieces, first, last))
 
 
+def cached_before_shuffle(own: Source, file: str, call: ast.Call) -> Edit | None:
+    """The lines of a shuffle and the maps behind it, with a cache behind the last of them, and then the shuffle.
+
+    Args:
+      own: The file.
+      file: Its name.
+      call: The last of these maps.
+    """
+    calls = before(own, call)
+    places = [at for at, one in enumerate(calls) if method(one) == "shuffle"]
+    behind = calls[places[-1] :] if places else []
+    if not behind or any(method(one) != "map" for one in behind[1:]):
+        return None
+    shuffle, *maps = behind
+    texts = [f".map({own.arguments(one)})" for one in maps] + [f".cache().shuffle({own.arguments(shuffle)})"]
+    pieces = {_on_its_line(one): text for one, text in zip(behind, texts)}
+    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+    return Edit(file, first, last, own.spliced(pieces, first, last))
+
+
 def _on_its_line(call: ast.Call) -> ast.expr:
     """`.batch(n)` alone, as a place in the text: a chain over several lines stays one."""
     place, func = tail(call), call.func

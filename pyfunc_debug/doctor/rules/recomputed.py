@@ -9,8 +9,8 @@ from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.datasets import endless_sources
-from pyfunc_debug.doctor.datasets.cached_chains import cache_at
-from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.datasets.cached_chains import cache_at, cached_before_shuffle
+from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.pfrec.stopped import covered_ns
 from pyfunc_debug.records import Finding, Node
 
@@ -120,16 +120,38 @@ def filled(facts: Facts, loop: dict[str, Any]) -> str:
 
 
 def cached(facts: Facts, node: Node) -> str:
-    """The line of the map that calls a node, with a cache behind it; "" where its chain has one."""
+    """The line of the map that calls a node, with a cache behind it; "" where its chain has one.
+
+    A shuffle before it goes behind the cache, which would keep the order of the first pass.
+    """
     for frame in reversed(node.stack):
         calls = pastes.around(facts.tree(frame.file), frame.line, ast.Call)
         maps = [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "map"]
         if maps:
-            if _has_cache(facts, frame.file, maps[-1]):
+            given = [(one, part) for one in maps for part in one.args[:1]]
+            named = [one for one, part in given if any(map(makes_node, pastes.walk(part, ast.Call)))]
+            own = named[0] if len(named) == 1 else maps[-1]
+            if _has_cache(facts, frame.file, own):
                 return ""
-            new = f"{pastes.text_of(facts, frame.file, maps[-1])}.cache()"
-            return pastes.written(pastes.replaced(facts, frame.file, {maps[-1]: new}))
+            if _is_shuffled(facts, node):
+                moved = cached_before_shuffle(pastes.source(facts, frame.file), frame.file, own)
+                return pastes.written(moved) or (
+                    f"cache behind the map of {facts.name(node)}, and the shuffle behind the cache: this would keep "
+                    "the order of the first pass"
+                )
+            new = f"{pastes.text_of(facts, frame.file, own)}.cache()"
+            return pastes.written(pastes.replaced(facts, frame.file, {own: new}))
     return ""
+
+
+def _is_shuffled(facts: Facts, node: Node) -> bool:
+    """Whether the elements come to a node's map in another order in each pass."""
+    for loop in facts.meta.get("inputs") or []:
+        stages = loop["stages"]  # the last first
+        place = next((at for at, stage in enumerate(stages) if node.token in stage["tokens"]), len(stages))
+        if any(stage["kind"].startswith("Shuffle") and stage.get("reshuffles") for stage in stages[place + 1 :]):
+            return True
+    return False
 
 
 def _has_cache(facts: Facts, file: str, call: ast.Call) -> bool:
