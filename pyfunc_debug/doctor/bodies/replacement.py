@@ -39,6 +39,7 @@ class Obstacle:
       text: Its text there.
       why: What is wrong with it, in words that follow "line 12".
       effect: Whether it does something outside of the body, each time it runs.
+      draws: Whether it is an op that draws random numbers: graph code can do it, and nobody can compare what it gives.
     """
 
     file: str
@@ -46,6 +47,7 @@ class Obstacle:
     text: str
     why: str
     effect: bool = False
+    draws: bool = False
 
 
 def imports(source: Source) -> dict[str, str]:
@@ -181,7 +183,7 @@ def _obstacles(
             full = f"{known[head]}.{name.partition('.')[2]}".rstrip(".")
             if ".random." in full or full.startswith("random."):
                 why = f"draws random numbers ({name}), so results cannot be compared"
-                yield Obstacle(file, one.lineno, name, why)
+                yield Obstacle(file, one.lineno, name, why, draws=full.startswith("tensorflow."))
             elif not _graph(one, known, modules):
                 yield Obstacle(file, one.lineno, name, f"uses {name}, which graph code would run once, at trace", True)
         elif in_ops and name and (head not in local or head == "self") and _is_foreign(one, file, source, known, depth):

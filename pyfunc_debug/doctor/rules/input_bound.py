@@ -494,8 +494,9 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     if name is not None and _passes(facts, loop) > 1 and not _never_full(facts, loop):
         draws = _draws(facts, loop)
         cache = f"{name} = {name}.cache()"
+        keeps = " and before the shuffle" * any(kind.startswith("Shuffle") for kind in loop.kinds)  # or its first order
         if draws is None:
-            yield f"{cache}  # after the slow stage, if it is read more than once and gives the same each time"
+            yield f"{cache}  # after the slow stage{keeps}, if it is read more than once and gives the same each time"
         elif draws.origin == "user":  # nothing is before a generator
             body, function = facts.name(draws), facts.function(draws)
             sure = function is not None and bool(code.global_random(function, facts.tree(draws.file)))
@@ -525,9 +526,9 @@ def _draws(facts: Facts, loop: Loop) -> Node | None:
 
 
 def _tried(facts: Facts, node: Node) -> bool:
-    """Whether graph code was tried in a body's place, and is the same and faster."""
+    """Whether graph code was tried in a body's place, and is the same and faster; or it draws by ops already."""
     found = needless_python.trial(facts, node)
-    return found is not None and bool(found["pays"])
+    return bool(found["pays"]) if found is not None else needless_python.has_draws(facts, node)
 
 
 def _cached(facts: Facts, node: Node) -> str:

@@ -27,6 +27,8 @@ _ASKS = (ast.If, ast.IfExp, ast.For, ast.While, ast.BoolOp, ast.Not, ast.Assert,
 """What may do something else where there are no values yet."""
 COMPUTES = ("tensorflow", "keras", "tf_keras", "numpy", "math", "scipy", "cv2")
 """Modules whose functions may have ops. What another one does (a sleep, a clock, a decoder) is Python's."""
+_DRAWS = ("uniform", "normal", "truncated_normal", "shuffle", "categorical", "gamma", "poisson")
+_DRAWING = ("random_", "stateless_random_")
 _FEW = 50
 """Turns of a loop that a graph may hold."""
 _FILES = {"load", "save", "savez", "savez_compressed", "fromfile", "loadtxt", "savetxt", "genfromtxt", "memmap"}
@@ -46,7 +48,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             tried = trial(facts, node)
             site = facts.site(node.id)
             evidence = (
-                "what the ops take is not measured: that runs the body again. "
+                f"it was not tried: {facts.name(node)} draws numbers, other ones in each run" if has_draws(facts, node)
+                else "what the ops take is not measured: that runs the body again. "
                 f"pyfunc_debug.graduate({node.body!r}) does, behind a recording with values='full'"
                 if tried is None else f"tried as the recording ended: {tried['said']}"
             )  # fmt: skip
@@ -75,8 +78,14 @@ def worth_trying(facts: Facts, wall_ns: int) -> Iterator[tuple[list[Node], list[
     """
     for group in facts.lines:
         edits = graph_edits(facts, group[0]) if _costs(facts, group, wall_ns) else []
-        if edits:
+        if edits and not has_draws(facts, group[0]):
             yield group, edits
+
+
+def has_draws(facts: Facts, node: Node) -> bool:
+    """Whether ops of a node's body draw numbers: then no two runs of it can be compared."""
+    function = facts.function(node)
+    return function is not None and _is_random(function, pastes.source(facts, node.file))
 
 
 def _total_ns(facts: Facts, group: Sequence[Node]) -> int:
@@ -137,7 +146,7 @@ def graph_edits(facts: Facts, node: Node) -> list[Edit]:
             or _reads(pastes.scope_of(facts, file, function), getattr(function, "name", "")) > 1
         ):
             return []
-    elif obstacles(node.file, function, source=own):
+    elif any(not one.draws for one in obstacles(node.file, function, source=own)):
         return []
     tf = dotted(call.func).rpartition(".")[0] or "tf"
     cast = tuple(f"{tf}.{one}" for one in node.tout) if is_cast(node, bool(pieces)) else ()
@@ -182,7 +191,9 @@ def _plain(function: Definition, source: Source) -> bool:
             return False
         if isinstance(one, ast.Call) and not _is_range(one):
             head, _, rest = dotted(one.func).partition(".")
-            if "random" in rest or rest.endswith(("Variable", "print_tensor", "executing_eagerly")):
+            if ("random" in rest and not _draws(one, known)) or rest.endswith(
+                ("Variable", "print_tensor", "executing_eagerly")
+            ):
                 return False
             if isinstance(one.func, ast.Name) and head not in known:
                 return False
@@ -194,6 +205,19 @@ def _plain(function: Definition, source: Source) -> bool:
             ):
                 return False
     return True
+
+
+def _draws(call: ast.Call, known: Mapping[str, str]) -> bool:
+    """Whether a call is an op of TensorFlow's that draws numbers, which it does in each run of a graph, too."""
+    head, _, rest = dotted(call.func).partition(".")
+    path, _, name = rest.rpartition(".")
+    own = known.get(head, "").partition(".")[0] == "tensorflow"
+    return own and ((path == "random" and name in _DRAWS) or (path == "image" and name.startswith(_DRAWING)))
+
+
+def _is_random(function: Definition, source: Source) -> bool:
+    known = imports(source)
+    return any(isinstance(one, ast.Call) and _draws(one, known) for one in code.own_nodes(function))
 
 
 def _counts(node: ast.AST) -> bool:
