@@ -148,6 +148,7 @@ from pyfunc_debug.doctor.failures.gradients import (
     used_tapes,
     watched,
     watched_symbols,
+    whole_inputs,
 )
 from pyfunc_debug.doctor.failures.graphs import (
     array_indices,
@@ -560,6 +561,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     missing_grads.explain,
     no_gradients.explain,
     scalar_zeros.explain,
+    whole_inputs.explain,
+    whole_inputs.of_text,
     flat_losses.explain,
     batch_losses.explain,
     custom_gradients.explain,

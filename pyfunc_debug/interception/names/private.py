@@ -142,6 +142,15 @@ def converting(traceback: types.TracebackType | None) -> list[types.FrameType]:
     return frames
 
 
+def in_gradient_of_body(traceback: types.TracebackType | None) -> bool:
+    """Whether TensorFlow was making the gradient op of a py_function when it raised."""
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_name == "_EagerPyFuncGrad":
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
 def converted_result(traceback: types.TracebackType | None) -> tuple[Any, Any]:
     """What a body had returned, and the value of it that TensorFlow was converting when it raised; else None, None."""
     returned = None

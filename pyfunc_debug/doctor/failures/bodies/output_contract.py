@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.reading.nodes import (
     Node,
     argument,
+    failed_gradient,
     failed_node,
     other_touts,
     return_value,
@@ -52,6 +53,8 @@ def explain(situation: Situation) -> Explanation | None:
             continue
         if pattern in (_TENSOR, _CONVERT) and not _while_converting(situation):
             continue
+        if failed_gradient(situation) is not None:
+            return None  # TensorFlow's own values, and not what the body returned
         node = failed_node(situation)
         return tell(situation, node, found) if node is not None else None
     return None

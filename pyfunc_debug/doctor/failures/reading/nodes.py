@@ -185,6 +185,17 @@ def failed_node(situation: Situation) -> Node | None:
     return _node(rows[0], situation) if rows else None
 
 
+def failed_gradient(situation: Situation) -> Node | None:
+    """The node whose gradient failed last of all calls: its body is not to blame for what TensorFlow says."""
+    failed = situation.rows(
+        "SELECT c.node, c.kind FROM call c JOIN node n ON n.id = c.node WHERE c.status = 'error' AND n.origin = 'user' "
+        "ORDER BY c.id DESC LIMIT 1"
+    )
+    if not failed or failed[0][1] != "gradient":
+        return None
+    return _node(situation.rows(f"{_COLUMNS} WHERE id = ?", (failed[0][0],))[0], situation)
+
+
 def op_of_arrays(situation: Situation) -> str:
     """What gives the failed body NumPy arrays, as the user wrote it: "a numpy_function", or the older "a py_func"."""
     node = failed_node(situation)
@@ -333,7 +344,7 @@ def site_spot(node: Node, situation: Situation) -> Spot | None:
 
 
 __all__ = [
-    "Node", "argument", "body_frame", "body_spot", "failed_node", "inputs_of", "op_of_arrays", "other_touts",
-    "owner", "parameters", "py_call", "return_value", "return_values", "returned", "site_spot", "traced_inputs",
-    "user_generators", "user_nodes", "writes_dtypes", "written_inputs",
+    "Node", "argument", "body_frame", "body_spot", "failed_gradient", "failed_node", "inputs_of", "op_of_arrays",
+    "other_touts", "owner", "parameters", "py_call", "return_value", "return_values", "returned", "site_spot",
+    "traced_inputs", "user_generators", "user_nodes", "writes_dtypes", "written_inputs",
 ]  # fmt: skip
