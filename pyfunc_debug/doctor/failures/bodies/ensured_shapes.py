@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Mapping, Sequence
 
 from pyfunc_debug.doctor.failures.bodies.output_contract import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
@@ -37,8 +38,9 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     node, place, _ = found[0]
     results: dict[int, Shape] = {}
-    for _, _, rows in found:
-        results.update(rows)
+    for one in user_nodes(situation):  # of each graph that the line is in
+        if one.site == node.site:
+            results.update(_results(situation, one, place))
     ensured = [
         (file, source, call) for file, source in situation.sources() for call in calls(source.tree)
         if dotted(call.func).endswith("ensure_shape") and _says(call, wanted)
@@ -51,20 +53,49 @@ def explain(situation: Situation) -> Explanation | None:
     cause = f"ensure_shape says {sizes_of(wanted)}, and {node.called} returned {sizes_of(got)}{which}"
     if not others:
         ranks = {len(one) for one in results.values()}
-        merged = tuple(one[0] if len(set(one)) == 1 else None for one in zip(*results.values()))
         if len(ranks) != 1 or len(call.args) < 2:
             return None
+        merged = _with_open(tuple(one[0] if len(set(one)) == 1 else None for one in zip(*results.values())), wanted)
         edit = edit_of(file, source.replaced({call.args[1]: written(merged)}))
         often = "its 1 call" if len(results) == 1 else f"all {len(results):,} calls"
         return Explanation(RULE, file, call.lineno, f"{cause}: so it did in {often}.", edit, "", "likely")
     number = next(one for one, shape in results.items() if shape == got)
     given = _given(situation, number)
-    cause += f" in call #{number}{f', where {given}' if given else ''}. {len(others):,} calls fitted."
+    others_differ = [one for one in others if len(one) != len(got) or one[1:] != got[1:]]
+    if not others_differ and wanted[0] is not None and _follows(situation, results) and len(call.args) > 1:
+        cause += (
+            f" in call #{number}: its first size is that of what it is given. {len(others):,} {_calls(others)} fitted, "
+            "and None takes any size."
+        )
+        edit = edit_of(file, source.replaced({call.args[1]: written((None, *wanted[1:]))}))
+        return Explanation(RULE, file, call.lineno, cause, edit) if edit is not None else None
+    cause += f" in call #{number}{f', where {given}' if given else ''}. {len(others):,} {_calls(others)} fitted."
     advice = (
         f"Let {node.called} return that shape for such an input too, leave it out before by filter, or say None in "
         "ensure_shape for what may differ."
     )
     return Explanation(RULE, file, call.lineno, cause, None, advice)
+
+
+def _with_open(shape: Shape, wanted: Shape) -> Shape:
+    """A shape of calls, with None where the program says None: the size of a batch is not the same in all of them."""
+    if len(shape) != len(wanted):
+        return (None, *shape[1:]) if wanted and wanted[0] is None else shape
+    return tuple(None if open_size is None else size for size, open_size in zip(shape, wanted))
+
+
+def _calls(shapes: Sequence[Shape]) -> str:
+    return "call" if len(shapes) == 1 else "calls"
+
+
+def _follows(situation: Situation, results: Mapping[int, Shape]) -> bool:
+    """Whether the first size of each result is that of an array which its call was given."""
+    for number, shape in results.items():
+        rows = situation.rows("SELECT shape FROM value WHERE call = ? AND role = 'input'", (number,))
+        given = [json.loads(text) for (text,) in rows if text is not None]
+        if not shape or not any(one and one[0] == shape[0] for one in given):
+            return False
+    return True
 
 
 def _results(situation: Situation, node: Node, place: int) -> dict[int, Shape]:

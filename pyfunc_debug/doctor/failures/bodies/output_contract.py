@@ -238,7 +238,7 @@ def _place(situation: Situation, node: Node, dtype: str) -> int:
 def _other_dtype(
     situation: Situation, node: Node, position: int, got: str, wanted: str, value: str = ""
 ) -> Explanation | None:
-    which = "" if len(node.tout) == 1 else f" as value {position}"
+    which = "" if len(node.tout) == 1 else f" as value {position + 1}"
     shown = f"{value} ({got})" if value else got
     cause = f"{_begin(node)} returned {shown}{which}, but Tout declares {wanted}. Nothing is converted between them: "
     cause += "the body has to return what Tout says."
@@ -252,9 +252,9 @@ def _other_dtype(
         only = isinstance(function, ast.Lambda) or (function is not None and len(return_values(function)) == 1)
         edit = edit or (_cast(situation, node, position, wanted) if only and _kind(got) == _kind(wanted) else None)
         why = "it depends on what it is given" if only else "it depends on the way through the body"
-        cause = f"{said}, as {others:,} calls of it returned: {why}. Each has to."
+        cause = f"{said}, as {others:,} {'call' if others == 1 else 'calls'} of it returned: {why}. Each has to."
         line = (edit.file, edit.first) if edit is not None else node.site or ("", 0)
-        which = "what" if len(node.tout) == 1 else f"value {position} of what"
+        which = "what" if len(node.tout) == 1 else f"value {position + 1} of what"
         advice = "" if edit else f"Cast {which} each `return` of {node.called} gives to {wanted}, or declare {got}."
         return Explanation(RULE, *line, cause, edit, advice, "likely") if line[0] else None
     if got == "string" and wanted in _OF_TEXT and _holds_numbers(situation, wanted):
