@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.bodies.text_inputs import helper_of, is_eager, texts_gi
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.events import Notice
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.frames import is_installed
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("bytes-compared",)
@@ -86,7 +87,9 @@ def _finding(
     text = pastes.text_of(facts, node.file, one.node)
     edit = ""
     array, eager = strings[one.root], is_eager(node)
-    if _takes_bytes(function) or (array and eager):
+    if is_installed(node.file or ""):
+        edit = f"leave {one.root} out of inp: a lambda hands it to {facts.name(node)} as text"
+    elif _takes_bytes(function) or (array and eager):
         edit = pastes.written(pastes.replaced(facts, node.file, {
             one.side: f"{pastes.text_of(facts, node.file, one.side)}.decode()"
         }))  # fmt: skip

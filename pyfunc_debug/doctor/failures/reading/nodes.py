@@ -230,13 +230,13 @@ def written_inputs(node: Node, situation: Situation) -> dict[str, int]:
         return {}
     spot, found = site_spot(node, situation), {}
     for name, one in zip(parameters(function), inp.elts):
-        value = _written(one, spot) if spot is not None else None
+        value = as_written(one, spot) if spot is not None else None
         if type(value) is int:
             found[name] = value
     return found
 
 
-def _written(node: ast.expr, spot: Spot, deep: int = 0) -> Any:
+def as_written(node: ast.expr, spot: Spot, deep: int = 0) -> Any:
     """What an expression is by the text alone: a constant, a name of the module, or the argument of the only call."""
     if isinstance(node, ast.Constant):
         return node.value
@@ -254,7 +254,7 @@ def _written(node: ast.expr, spot: Spot, deep: int = 0) -> Any:
         if given is None and len(called) == 1:
             defaults = dict(zip(reversed(names), reversed(function.args.defaults)))
             given = defaults.get(node.id)
-        return None if given is None else _written(given, spot, deep + 1)
+        return None if given is None else as_written(given, spot, deep + 1)
     return spot.module.get(node.id)
 
 
@@ -344,7 +344,7 @@ def site_spot(node: Node, situation: Situation) -> Spot | None:
 
 
 __all__ = [
-    "Node", "argument", "body_frame", "body_spot", "failed_gradient", "failed_node", "inputs_of", "op_of_arrays",
-    "other_touts", "owner", "parameters", "py_call", "return_value", "return_values", "returned", "site_spot",
-    "traced_inputs", "user_generators", "user_nodes", "writes_dtypes", "written_inputs",
+    "Node", "argument", "as_written", "body_frame", "body_spot", "failed_gradient", "failed_node", "inputs_of",
+    "op_of_arrays", "other_touts", "owner", "parameters", "py_call", "return_value", "return_values", "returned",
+    "site_spot", "traced_inputs", "user_generators", "user_nodes", "writes_dtypes", "written_inputs",
 ]  # fmt: skip
