@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.bodies import kept_inputs
+from pyfunc_debug.doctor.failures.bodies import kept_inputs, sparse_parts
 from pyfunc_debug.doctor.failures.graphs.uncalled import call_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments, own_nodes
@@ -182,6 +182,10 @@ def _given(situation: Situation, spot: Spot, call: ast.Call) -> Explanation | No
             if len(inp.elts) == 1:
                 return _packed(spot, call, inp, inp.elts, text, what)
             return _packed(spot, call, inp, inp.elts, source.text(inp), what)
+        if kind == "SparseTensor" and op != "py_function":
+            parts = sparse_parts.explain(spot, call, inp)
+            if parts is not None:
+                return parts
         if kind in ("SparseTensor", "RaggedTensor") and op != "py_function":
             dense = f"{tf}.sparse.to_dense({text})" if kind == "SparseTensor" else f"{text}.to_tensor()"
             cause = (

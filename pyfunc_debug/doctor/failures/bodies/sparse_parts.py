@@ -1,0 +1,98 @@
+"""A sparse tensor for a py_func or numpy_function whose body reads its parts: `sp.indices`, `sp.dense_shape`.
+
+Its dense form has none of them. Its three tensors can be handed over, and made one value again in front of the body.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.nodes import argument, local_function
+from pyfunc_debug.doctor.failures.reading.situation import Spot
+from pyfunc_debug.doctor.failures.reading.source import Function, dotted, names, parameters, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
+
+RULE = "structure"
+_PARTS = ("indices", "values", "dense_shape")
+_READ = frozenset(_PARTS)
+
+
+def explain(spot: Spot, call: ast.Call, inp: ast.List | ast.Tuple) -> Explanation | None:
+    """The explanation, if the body reads such parts of each sparse tensor that inp has, and nothing else of it."""
+    body = argument(call, 0, "func")
+    function = local_function(body, spot) or _method(body, spot)
+    if body is None or function is None or isinstance(body, ast.Call):
+        return None
+    taken, plain = parameters(function), not any(isinstance(one, ast.Starred) for one in inp.elts)
+    if len(taken) != len(inp.elts) or not plain:
+        return None
+    sparse = [place for place, one in enumerate(inp.elts) if _is_sparse(lookup(one, spot))]
+    read = {place: _read(function, taken[place]) for place in sparse}
+    if not sparse or not all(read.values()):
+        return None
+    source, tf = spot.source, alias(spot, "tensorflow")
+    made: list[str] = []
+    outside: list[str] = []
+    inside: list[str] = []
+    for place, one in enumerate(inp.elts):
+        text, name = source.text(one), taken[place]
+        if place not in sparse:
+            made.append(name)
+            inside.append(name)
+            outside.append(text)
+            continue
+        own = [f"{name}_{part}" for part in _PARTS]
+        made += own
+        inside.append(f"{_value(spot, tf)}({', '.join(own)})")
+        outside += [f"{text}.{part}" for part in _PARTS]
+    if len({*made}) < len(made) or {*made} & {*names(body), tf}:
+        return None
+    called = f"({source.text(body)})" if isinstance(body, ast.Lambda) else source.text(body)
+    pieces: dict[ast.expr, str] = {
+        body: f"lambda {', '.join(made)}: {called}({', '.join(inside)})",
+        inp: f"[{', '.join(outside)}]",
+    }
+    first = sparse[0]
+    who = "The lambda" if isinstance(body, ast.Lambda) else short(source.text(body), 40)
+    attribute = f"{taken[first]}.{read[first][0]}"
+    cause = (
+        f"{short(source.text(inp.elts[first]), 30)} is a SparseTensor, three tensors in one, and "
+        f"{dotted(call.func).rpartition('.')[2]} takes plain ones. "
+        f"{who} reads {attribute}, which a dense one has not: give it the three, made one again in front of it."
+    )
+    edit = edit_of(spot.file, source.replaced(pieces))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit) if edit is not None else None
+
+
+def _method(body: ast.expr | None, spot: Spot) -> Function | None:
+    """The only method of the file of a name, given as `self.total`."""
+    if not isinstance(body, ast.Attribute) or dotted(body.value) != "self":
+        return None
+    found = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == body.attr]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_sparse(value: Any) -> bool:
+    return type(value).__name__ == "SparseTensor"
+
+
+def _read(function: Function, name: str) -> list[str]:
+    """The parts that a function reads of a parameter, in their order; none where it does anything else with it."""
+    found: list[tuple[int, int, str]] = []
+    asked = {id(one.value): one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute)}
+    for one in ast.walk(function):
+        if not isinstance(one, ast.Name) or one.id != name:
+            continue
+        if asked.get(id(one)) not in _READ:
+            return []
+        found.append((one.lineno, one.col_offset, asked[id(one)]))
+    return [part for _, _, part in sorted(found)]
+
+
+def _value(spot: Spot, tf: str) -> str:
+    """The name of the class of sparse values, which is one of TensorFlow 1's."""
+    module = spot.value(tf.partition(".")[0])
+    direct = "compat.v1" in getattr(module, "__name__", "") or "compat.v1" in getattr(module, "_tfmw_module_name", "")
+    return f"{tf}.SparseTensorValue" if direct else f"{tf}.compat.v1.SparseTensorValue"
