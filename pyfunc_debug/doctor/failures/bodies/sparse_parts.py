@@ -20,7 +20,7 @@ _READ = frozenset(_PARTS)
 
 
 def explain(spot: Spot, call: ast.Call, inp: ast.List | ast.Tuple) -> Explanation | None:
-    """The explanation, if the body reads such parts of each sparse tensor that inp has, and nothing else of it."""
+    """The explanation, if the body reads such parts of each sparse tensor in inp, and no attribute of an array."""
     body = argument(call, 0, "func")
     function = local_function(body, spot) or _method(body, spot)
     if body is None or function is None or isinstance(body, ast.Call):
@@ -79,15 +79,17 @@ def _is_sparse(value: Any) -> bool:
 
 
 def _read(function: Function, name: str) -> list[str]:
-    """The parts that a function reads of a parameter, in their order; none where it does anything else with it."""
+    """The parts that a function reads of a parameter, in their order; none where it asks for any other."""
     found: list[tuple[int, int, str]] = []
     asked = {id(one.value): one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute)}
     for one in ast.walk(function):
         if not isinstance(one, ast.Name) or one.id != name:
             continue
-        if asked.get(id(one)) not in _READ:
+        part = asked.get(id(one))
+        if not isinstance(one.ctx, ast.Load) or (part is not None and part not in _READ):
             return []
-        found.append((one.lineno, one.col_offset, asked[id(one)]))
+        if part is not None:
+            found.append((one.lineno, one.col_offset, part))
     return [part for _, _, part in sorted(found)]
 
 
