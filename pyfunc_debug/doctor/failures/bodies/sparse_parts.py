@@ -9,8 +9,8 @@ import ast
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.nodes import argument, local_function
-from pyfunc_debug.doctor.failures.reading.situation import Spot
+from pyfunc_debug.doctor.failures.reading.nodes import argument, failed_node, local_function
+from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, names, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
 
@@ -63,6 +63,31 @@ def explain(spot: Spot, call: ast.Call, inp: ast.List | ast.Tuple) -> Explanatio
         f"{who} reads {attribute}, which a dense one has not: give it the three, made one again in front of it."
     )
     edit = edit_of(spot.file, source.replaced(pieces))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit) if edit is not None else None
+
+
+def outside_of_graphs(situation: Situation) -> Explanation | None:
+    """The explanation, if a body failed on an array that holds a sparse tensor as an object: NumPy made it of it."""
+    node = failed_node(situation) if situation.body else None
+    call = node.call() if node is not None else None
+    inp = argument(call, 1, "inp") if call is not None else None
+    if node is None or call is None or node.kind == "py_function" or not isinstance(inp, (ast.List, ast.Tuple)):
+        return None
+    running = [spot for spot in situation.spots if (spot.file, spot.line) == node.site and not spot.generated]
+    sparse = [one for one in inp.elts if running and _is_sparse(lookup(one, running[-1]))]
+    if not sparse:
+        return None
+    spot = running[-1]
+    found = explain(spot, call, inp)
+    if found is not None:
+        return found
+    tf, text, op = alias(spot, "tensorflow"), spot.source.text, dotted(call.func).rpartition(".")[2]
+    pieces: dict[ast.expr, str] = {one: f"{tf}.sparse.to_dense({text(one)})" for one in sparse}
+    cause = (
+        f"{short(text(sparse[0]), 30)} is a SparseTensor, three tensors in one, and {op} takes plain ones. Outside of "
+        f"graphs, {node.called} gets an array of no axes that holds the object. Pass it dense."
+    )
+    edit = edit_of(spot.file, spot.source.replaced(pieces))
     return Explanation(RULE, spot.file, call.lineno, cause, edit) if edit is not None else None
 
 
