@@ -643,6 +643,11 @@ def cache_name(dataset: Any) -> Any:
     return getattr(dataset, "_filename", None) if type(dataset).__name__ == "CacheDataset" else None
 
 
+def snapshot_path(dataset: Any) -> Any:
+    """Where a snapshot keeps its elements; None for other transformations."""
+    return getattr(dataset, "_path", None) if "Snapshot" in type(dataset).__name__ else None
+
+
 def batch_size(dataset: Any) -> Any:
     """batch_size of a transformation, perhaps as a tensor; None where it has no such setting."""
     return getattr(dataset, "_batch_size", None)

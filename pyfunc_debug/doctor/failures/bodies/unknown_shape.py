@@ -367,7 +367,9 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if by_layer is not None:
         asked, said = None, by_layer[1]
     given = by_layer[0] if by_layer is not None else into[2] if into is not None else None
-    edit = learned or given or asked or shape_pastes.edited(node, spot, call, known)
+    edit = learned or given or asked
+    if edit is None and (sure or None not in known or not _in_data(node, situation)):  # else only a part of them
+        edit = shape_pastes.edited(node, spot, call, known)
     if edit is None and tensor is not None and op is None and not _in_data(node, situation):
         edit = asked = shape_pastes.asked(spot, call, (None, 0))  # a layer's, whose inputs are batches
         edit = edit or shape_pastes.like_its_input(spot, call)

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models import keras_calls
-from pyfunc_debug.doctor.failures.pastes import wrapping
+from pyfunc_debug.doctor.failures.pastes import before_caches, wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import mapped_dataset
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.datasets import held, leaves, stacks
@@ -152,6 +152,13 @@ def dataset_of(node: ast.expr, spot: Spot) -> Any:
     return spot.value(node.id) if isinstance(node, ast.Name) else None
 
 
+def _named(node: ast.expr) -> ast.expr:
+    """`ds` of `ds.cache().batch(4)`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return node
+
+
 def _handed(
     spot: Spot, statement: ast.stmt, call: ast.Call, found: list[tuple[ast.expr, Any]], size: ast.expr | None
 ) -> Edit | None:
@@ -160,8 +167,10 @@ def _handed(
         return None
     single = size is not None and not any(is_batched(value) for _, value in found)
     new = f"{{1}}({{0}}).batch({spot.source.text(size)})" if single and size is not None else "{1}({0})"
-    pieces = dict.fromkeys((one for one, _ in found), new)
     shape = "s.shape" if single else _size(found[0][1], spot)
+    if not single and all(not is_batched(value) for _, value in found):  # `ds.batch(4)`: its last one may be smaller
+        found = [(_named(one), value) for one, value in found]
+    pieces = dict.fromkeys((one for one, _ in found), new)
     if shape == _BATCH and _takes_any_length(call, spot):
         shape = _OPEN
     return _defined(spot, statement, pieces, found[0][1], shape)
@@ -176,8 +185,17 @@ def _takes_any_length(call: ast.Call, spot: Spot) -> bool:
 
 
 def _defined(spot: Spot, statement: ast.stmt, pieces: dict[ast.expr, str], dataset: Any, shape: str) -> Edit | None:
-    """A function that gives a dataset its shapes, and the statement that uses it."""
-    source, tf = spot.source, alias(spot, "tensorflow")
+    """A function that gives a dataset its shapes, and the statement that uses it: above a cache, where there is one.
+
+    A cache that is read for one element alone keeps what it had by then, and gives no more than that ever after.
+    """
+    source, tf, file = spot.source, alias(spot, "tensorflow"), spot.file
+    if before_caches.is_cached(dataset) or any(".cache(" in source.text(one) for one in pieces):
+        found = before_caches.opener(dataset, spot.file)
+        if found is None:
+            return None
+        statement, dataset, source, file = found.statement, found.dataset, found.source, found.file
+        pieces, shape, tf = {found.call: "{1}({0})"}, _size_of_one(dataset, spot), found.tensorflow
     taken = {one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name)}
     name = next((one for one in _NAMES if one not in taken), None)
     if name is None:
@@ -192,4 +210,10 @@ def _defined(spot: Spot, statement: ast.stmt, pieces: dict[ast.expr, str], datas
         f"{blanks}    return ds.map(lambda {x}: {tf}.nest.map_structure(fit, x, spec))",
         *source.spliced(new, first, last),
     )
-    return Edit(spot.file, first, last, pasted)
+    return Edit(file, first, last, pasted)
+
+
+def _size_of_one(dataset: Any, spot: Spot) -> str:
+    """Which sizes are those of all, of elements that the program stacks or pads further down."""
+    padded = any(one in line for line in spot.source.code for one in _PADDED)
+    return _OPEN if padded and not is_batched(dataset) else _size(dataset, spot)
