@@ -26,6 +26,8 @@ from pyfunc_debug.records import FROM_GENERATOR, Function, Node
 
 NO_CALLS = "no calls recorded"
 """What is noted of a node without calls."""
+_NOT_SEEN = "not seen in debug mode"
+"""The same where Python runs the functions of tf.data by a way of its own."""
 
 
 @dataclass(frozen=True)
@@ -335,7 +337,15 @@ def _node_rows(reader: Reader, facts: ProgramFacts, columns: Columns) -> list[No
             for kind, mask in (("forward", mine & ~gradient), ("gradient", mine & gradient))
         )
         busiest = max(nodes, key=lambda node: counts.get(node.id, 0))
-        rows.append(NodeRow(busiest, nodes, forward, backward, _notes(busiest, forward, backward, note)))
+        rows.append(
+            NodeRow(
+                busiest,
+                nodes,
+                forward,
+                backward,
+                _notes(busiest, forward, backward, note, "data_debug_mode" in facts.meta),
+            )
+        )
     return rows
 
 
@@ -394,7 +404,7 @@ def _wait(columns: Columns, mask: Array) -> str:
     return mean_wait(float(waited.mean()), grade_of(GRADES[int(columns.grade[known].min())]))
 
 
-def _notes(node: Node, forward: CallSums, gradient: CallSums, still: str) -> tuple[str, ...]:
+def _notes(node: Node, forward: CallSums, gradient: CallSums, still: str, debug: bool) -> tuple[str, ...]:
     notes = []
     running, lost = forward.running + gradient.running, forward.dropped + gradient.dropped
     if running and still:  # else the footer names them, see death.py
@@ -405,7 +415,9 @@ def _notes(node: Node, forward: CallSums, gradient: CallSums, still: str) -> tup
         notes.append(f"{lost:,} calls were counted but not stored")
     if not forward.calls:
         stateless = node.kind == "py_func_stateless"
-        notes.append(NO_CALLS + (": TensorFlow may remove a stateless node" if stateless else ""))
+        notes.append(
+            _NOT_SEEN if debug else NO_CALLS + (": TensorFlow may remove a stateless node" if stateless else "")
+        )
     return tuple(notes)
 
 
@@ -446,7 +458,9 @@ def _legend(rows: list[FunctionRow], meta: Mapping[str, Any]) -> list[str]:
         still = "" if meta.get("state") == "complete" else "; or the first had not ended"
         still += "; or they were not stored" if (meta.get("dropped") or {}).get("runs") else ""
     nodes = [node for row in rows if row.error is None for node in row.nodes]
-    if starters and nodes and not any(node.calls or node.gradients for node in nodes):
+    if "data_debug_mode" in meta and kinds & {"tf.data", FROM_GENERATOR}:
+        why.append("runs -: not counted; in tf.data's debug mode Python runs these functions, one call at a time")
+    elif starters and nodes and not any(node.calls or node.gradients for node in nodes):
         why.append(f"runs -: none was seen; {' or '.join(starters)} starts them in C++, where nobody counts{still}")
     elif starters:
         why.append(f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts{still}")

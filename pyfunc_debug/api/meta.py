@@ -74,7 +74,8 @@ def last_meta(limits: str, ended: dict[str, Any] | None, end_ns: int) -> dict[st
         if module is not None:
             versions[name] = str(getattr(module, "__version__", "?"))
     known = {"versions": versions, "limits": limits, "ended": ended, "cells": cells_here(), **late_role()}
-    return {**known, "end_ns": end_ns}
+    debug = {"data_debug_mode": True} if private.data_debug_mode() else {}
+    return {**known, **debug, "end_ns": end_ns}
 
 
 def late_role() -> dict[str, Any]:
