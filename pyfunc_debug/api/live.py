@@ -342,7 +342,7 @@ class LiveRecording(Recording):
             stopped = error.__context__ if isinstance(error, SystemError) else error  # TensorFlow lost an interrupt
             if isinstance(stopped, KeyboardInterrupt):
                 explanation = endless_traces.interrupted(stopped, self._interception.user_line)
-                explanation = explanation or endless_epochs.interrupted(stopped, self._interception.user_line)
+                explanation = explanation or endless_epochs.interrupted(stopped, asked[1], asked[2])
                 explanation = explanation or endless_loops.interrupted(stopped, self._interception.user_line)
                 if explanation is None or self._going_on:  # that was said, perhaps of a line further in
                     return None

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import pyfunc_debug as pfd
-from pyfunc_debug.doctor.failures.models import endless_epochs
+from pyfunc_debug.doctor.failures.models import endless_epochs, unended_passes
 from tests.doctor.pasting import pasted, pastes
 
 HEAD = """import time
@@ -138,3 +138,92 @@ def test_it_is_known_while_it_goes_on(tmp_path):
     with contextlib.suppress(KeyboardInterrupt):
         exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__", "look": look})
     assert found[0].edit.lines == ("train = data.shuffle(16).batch(4)",)
+
+
+READER = """
+class Stops(keras.callbacks.Callback):
+    def on_predict_batch_end(self, batch, logs=None):
+        if batch > 30:
+            time.sleep(0.5)
+            raise KeyboardInterrupt
+    def on_train_batch_end(self, batch, logs=None):
+        self.on_predict_batch_end(batch)
+    def on_test_batch_end(self, batch, logs=None):
+        self.on_predict_batch_end(batch)
+class Reader:
+    def __init__(self, epochs):
+        self.epochs, self.rows = epochs, 400
+    def __iter__(self):
+        epoch = 0
+        while self.epochs is None or epoch < self.epochs:
+            for i in range(self.rows):
+                yield np.full((2,), i, "float32"), np.ones((1,), "float32")
+            epoch += 1
+def rows():
+    for i in range(400):
+        yield np.full((2,), i, "float32"), np.ones((1,), "float32")
+spec = (tf.TensorSpec((2,), tf.float32), tf.TensorSpec((1,), tf.float32))
+def made(source):
+    return tf.data.Dataset.from_generator(lambda: source, output_signature=spec).batch(4)
+stops = [Stops()]
+"""
+PREDICTED = (
+    "reader = Reader(None)\ndata = made(reader)\nout = model.predict(data.map(lambda x, y: x), callbacks=stops)\n"
+)
+EVALUATED = "model.evaluate(made(Reader(None)).prefetch(2), verbose=0, callbacks=stops)\n"
+FITTED = """
+def read(limit=None):
+    count = 0
+    while limit is None or count < limit:
+        yield np.ones((2,), "float32"), np.ones((1,), "float32")
+        count += 1
+model.fit(tf.data.Dataset.from_generator(read, output_signature=spec).batch(4), verbose=0, callbacks=stops)
+"""
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Says it of a pass that is young."""
+    monkeypatch.setattr(unended_passes, "LEAST", dict.fromkeys(unended_passes.LEAST, (100, 0.0)))
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (PREDICTED, "as no steps says after how many it is over. source (program.py:"),
+        (EVALUATED, "evaluate takes batches until the data end"),
+        (FITTED, "as no steps_per_epoch says after how many it is over. read (program.py:"),
+    ],
+    ids=["predict", "evaluate", "fit"],
+)
+def test_of_a_generator_that_may_never_end_it_says_what_it_gave(source, says, tmp_path, soon):
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + READER + source)
+    told, recording = interrupted(path)
+    told = " ".join(told.split())
+    assert says in told
+    assert "s and has not ended. If it never ends" in told
+    assert [one.confidence for one in recording.findings() if one.rule == "endless-epoch"] == ["likely"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "model.predict(tf.data.Dataset.from_generator(rows, output_signature=spec).batch(4), callbacks=stops)",
+        "model.predict(made(Reader(None)).take(200), callbacks=stops)",
+        "model.predict(made(Reader(None)), steps=200, callbacks=stops)",
+        "data = made(Reader(1))\nmodel.predict(data, verbose=0)\nmodel.predict(data, verbose=0, callbacks=stops)",
+        "model.predict(np.ones((400, 2)), batch_size=4, callbacks=stops)",
+    ],
+    ids=["loop", "take", "steps", "second", "array"],
+)
+def test_nothing_is_said_of_a_pass_that_is_known_to_end(source, tmp_path, soon):
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + READER + source)
+    assert interrupted(path)[0] == ""
+
+
+def test_nothing_is_said_of_a_pass_that_is_young(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + READER + PREDICTED)
+    assert interrupted(path)[0] == ""

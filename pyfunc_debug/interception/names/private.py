@@ -346,6 +346,10 @@ def overrides_gradient(graph: Any, op_type: str) -> bool:
     return op_type in getattr(graph, "_gradient_override_map", ())
 
 
+GENERATOR_STARTS = "_from_generator.get_iterator_id_fn"
+"""What a recording calls the function of a pass over a dataset of from_generator that begins it."""
+
+
 def generator(state: Any) -> Any:
     """The function that Dataset.from_generator was given, of the state that its nodes share; None if it has none."""
     return getattr(state, "_generator", None)

@@ -12,10 +12,11 @@ from types import FrameType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.datasets import endless_loops, generator_calls
+from pyfunc_debug.doctor.failures.models import unended_passes
 from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.situation import Locate, Spot, lines_around, lines_of, spots_of
+from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Spot, lines_around, lines_of, spots_of
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls
 from pyfunc_debug.doctor.generators.generator_source import is_endless
@@ -31,14 +32,15 @@ _DEPTH = 3
 """How far the names that a dataset is made of are followed."""
 
 
-def interrupted(error: KeyboardInterrupt, locate: Locate) -> Explanation | None:
+def interrupted(error: KeyboardInterrupt, locate: Locate, rows: Query) -> Explanation | None:
     """The explanation for who interrupts such an epoch.
 
     Args:
       error: What Ctrl-C raised, with its traceback.
       locate: Maps a line of AutoGraph's generated code to the user's file and line.
+      rows: Asks the recording.
     """
-    return _told(list(lines_of([error])), locate)
+    return _told(list(lines_of([error])), locate, rows)
 
 
 def going_on(frame: FrameType, locate: Locate) -> Explanation | None:
@@ -46,7 +48,7 @@ def going_on(frame: FrameType, locate: Locate) -> Explanation | None:
     return _told(lines_around(frame), locate)
 
 
-def _told(lines: Sequence[tuple[FrameType, int]], locate: Locate) -> Explanation | None:
+def _told(lines: Sequence[tuple[FrameType, int]], locate: Locate, rows: Query | None = None) -> Explanation | None:
     trainers = [place for place, (frame, _) in enumerate(lines) if _is_trainer(frame)]
     spots = spots_of(lines[: trainers[0]], locate) if trainers else []
     if not spots:
@@ -69,7 +71,8 @@ def _told(lines: Sequence[tuple[FrameType, int]], locate: Locate) -> Explanation
     if count == _UNKNOWN:
         flow, line = _flow_behind(given, spot), _loops_at(given, spot)
         if not flow and line is None:
-            return None
+            first_pass = last.f_locals.get("epoch", 0) == last.f_locals.get("initial_epoch", 0)
+            return _unended(called[0], word, last, spot, rows) if rows is not None and first_pass else None
         why, edit = f"the generator behind {text} (line {line}) loops without an end", None
         if flow:
             why = f"{short(flow, 40)} behind {text} begins again at its end"
@@ -81,6 +84,23 @@ def _told(lines: Sequence[tuple[FrameType, int]], locate: Locate) -> Explanation
         cause += " Keras begins a dataset again for each pass by itself."
     advice = "" if edit is not None else f"Pass {word}=..., the number of batches that are one pass over the data."
     return Explanation(RULE, spot.file, called[0].lineno, cause, edit, advice)
+
+
+def _unended(call: ast.Call, word: str, frame: FrameType, spot: Spot, rows: Query) -> Explanation | None:
+    """In words: a generator of which only what it has given is known."""
+    adapter = getattr(frame.f_locals.get("epoch_iterator"), "data_adapter", None)
+    if type(adapter).__name__ != "TFDatasetAdapter":
+        return None
+    method = frame.f_code.co_name
+    found = unended_passes.of_pass(adapter.get_tf_dataset(), method, rows)  # type: ignore[union-attr]
+    if found is None:
+        return None
+    cause = (
+        f"{method} takes batches until the data end, as no {word} says after how many it is over. {found.who} has "
+        f"given {found.elements:,} elements in {found.seconds:,.0f} s and has not ended."
+    )
+    advice = f"If it never ends, tell it to end after one pass (num_epochs=1, say), or pass {word}=... here."
+    return Explanation(RULE, spot.file, call.lineno, cause, None, advice, "likely")
 
 
 def _flow_behind(data: ast.expr, spot: Spot) -> str:
