@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.datasets.broken_images import file_names
+from pyfunc_debug.doctor.failures.ops.few_columns import with_columns
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading import datasets, evaluation
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
@@ -17,7 +18,9 @@ from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup
 
 _GATHERED = re.compile(r"indices(?:\[[\d,]+\])? = (-?\d+) is not in \[0, (\d+)\)")
-_LABELED = re.compile(r"Received a label value of (-?\d+) which is outside the valid range of \[0, (\d+)\)")
+_LABELED = re.compile(
+    r"Received a label value of -?\d+ which is outside the valid range of \[0, (\d+)\)\.\s+Label values: ([-\d ]+)"
+)
 _SLICED = re.compile(r"slice index (-?\d+) of dimension (\d+) out of bounds")
 _LOSS = "sparse_softmax_cross_entropy_with_logits"
 
@@ -27,7 +30,7 @@ def explain(situation: Situation) -> Explanation | None:
     if (said := _GATHERED.search(situation.message)) is not None:
         return each(situation, _gathered, int(said[1]), int(said[2]))
     if (said := _LABELED.search(situation.message)) is not None:
-        return each(situation, _labeled, int(said[2]))
+        return each(situation, _labeled, int(said[1]), [int(one) for one in said[2].split()])
     if (said := _SLICED.search(situation.message)) is not None:
         return each(situation, _sliced, situation, int(said[1]), int(said[2]))
     return None
@@ -60,18 +63,18 @@ def _gathered(place: Refused, wrong: int, rows: int) -> Explanation | None:
     )
 
 
-def _labeled(place: Refused, classes: int) -> Explanation | None:
+def _labeled(place: Refused, classes: int, seen: list[int]) -> Explanation | None:
     found = place.calls_of(_LOSS)
     labels = argument(found[0], 0, "labels") if len(found) == 1 else None
     value = value_of(labels, place.spot) if labels is not None else None
-    known = numbers_of(value)
+    known = numbers_of(value) if value is not None else numbers_of(seen)
     if labels is None or known is None:
         return None
     low, high, name = int(known.min()), int(known.max()), short(place.text(labels), 30)
     cause = f"{name} goes from {low} to {high}, and logits of {classes} columns have the classes 0 to {classes - 1}."
-    if low == 1 and high == classes and hasattr(value, "dtype"):
+    if low == 1 and high == classes and (value is None or hasattr(value, "dtype")):
         return place.told(f"{cause} It counts from 1.", {labels: f"{place.spot.source.atom(labels)} - 1"})
-    return place.told(cause, {}, f"Give the last layer {high + 1} outputs.") if low >= 0 else None
+    return with_columns(place, cause, argument(found[0], 1, "logits"), classes, high + 1) if low >= 0 else None
 
 
 def _sliced(place: Refused, situation: Situation, wrong: int, axis: int) -> Explanation | None:
