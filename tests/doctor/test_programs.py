@@ -38,6 +38,7 @@ from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_shuffles as programs_shuffles
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_slopes as programs_slopes
+from tests.doctor import programs_summaries as programs_summaries
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_traced_values as programs_traced_values
 from tests.doctor.alone import alone, loaded
