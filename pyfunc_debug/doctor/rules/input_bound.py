@@ -5,35 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of, settings
-from pyfunc_debug.analysis.stages import StageAnswer
-from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor import code
 from pyfunc_debug.doctor.bodies import one_file_lock
-from pyfunc_debug.doctor.bodies.shared_objects import are_apart, shared_objects
-from pyfunc_debug.doctor.datasets import (
-    batched_maps,
-    endless_sources,
-    late_shuffles,
-    own_pool,
-    pipelines,
-    sequential_maps,
-)
+from pyfunc_debug.doctor.datasets import input_cures, sequential_maps
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.generators import indexed_generators
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
-from pyfunc_debug.doctor.rules import (
-    endless_epochs,
-    late_skips,
-    needless_python,
-    parallel_generators,
-    recomputed,
-    single_elements,
-)
+from pyfunc_debug.doctor.rules import endless_epochs, late_skips, needless_python, parallel_generators
 from pyfunc_debug.events import Notice
 from pyfunc_debug.gil.whatif import percent
-from pyfunc_debug.records import Finding, Frame, Node
+from pyfunc_debug.records import Finding, Node
 
 NAMES = ("input-bound",)
 _SHARE = 0.4
@@ -45,26 +27,14 @@ _BUSY = 0.95
 """From this share of the steps' time on, Python's work on the input sets the pace of a loop inside a graph."""
 _NEARLY = 0.8
 """The same where a generator made its elements without a pause: the rest is the beginning and the end of each pass."""
-_LONG_NS = 1_000_000
-"""A call of Python loops that takes longer works for its element: no batch makes that shorter."""
 _IDLE = 0.25
 """Share of a generator's time between its calls, at most, on a machine on which other processes take turns."""
-_LESS = "make an element cost less: do what is the same for all once, before, and several elements in one call of an op"
-_GAIN = 1.15
-_MANY_PARTS = 32
-"""Parts of an element: from here on, each costs more as a tensor of its own than the numbers in it."""
-_HOLDS = 0.8
 _WAITED = 0.05
 """Share of the time of parallel calls that they waited for the GIL before they began, from which it counts."""
-_AGAIN = 0.3
-"""Share of calls with the inputs of an earlier one from which a cache is a cure."""
 _WORKER = "(worker)"
 """The end of the names of a pool's threads, as Python makes them."""
-_LITTLE = 1.5
-"""Parallel calls that bring less than this are named after what a body's Python loops cost."""
-_INSTEAD = "in place of Python loops"
-_MOST, _SOME = 0.5, 0.1
-"""Shares of the time that a loop waited: what the slowest body took at least, and bodies for which cures are named."""
+_MOST = 0.5
+"""Share of the time that a loop waited: what the slowest body took at least."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -117,7 +87,7 @@ def _beside(loop: Loop) -> bool:
 
 def _without_pause(facts: Facts, loop: Loop) -> bool:
     """Whether a loop's generator always began the next element at once: then nobody asked later than it could give."""
-    passes = _passes(facts, loop)
+    passes = input_cures.passes(facts, loop)
     for number in loop.nodes:
         if facts.nodes[number].origin == "user" or not passes:
             continue
@@ -130,15 +100,6 @@ def _without_pause(facts: Facts, loop: Loop) -> bool:
         if idle <= min(_IDLE, facts.least_ns(1.0 - _BUSY)) * (busy + idle):
             return True
     return False
-
-
-def _passes(facts: Facts, loop: Loop) -> int:
-    """How often a loop's line began to read its dataset."""
-    return max((int(one["iterators"]) for one in facts.meta["inputs"] if _same_site(one["site"], loop.site)), default=0)
-
-
-def _same_site(site: Any, frame: Frame | None) -> bool:
-    return frame is not None and bool(site) and (site[0], site[1]) == (frame.file, frame.line)
 
 
 def _may_be_bound(facts: Facts) -> bool:
@@ -161,10 +122,7 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
     if slow is not None and processes is not None:
         return _of_workers(facts, loop, share, slow, processes)
     buffers = refilled(facts, loop, slow)
-    first = [] if buffers is None else [buffers[1]]
-    cures = sorted(dict.fromkeys([*first, *_cures(facts, loop, slow)]), key=_order) or [
-        _LESS
-    ]  # stages may have the same
+    cures = input_cures.cures(facts, loop, slow, [] if buffers is None else [buffers[1]])
     if pace is not None:
         message = _at_its_pace(facts, loop, pace)
     elif loop.at_most:
@@ -177,7 +135,7 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
             else f"the steps wait for it, and a faster input can bring x{1 / (1 - share):.1f} or more: what TensorFlow "
             "itself does for each element is not in this number"
         )  # fmt: skip
-    elif share >= _BUSY or (slow is not None and _holds_gil(facts, slow)):
+    elif share >= _BUSY or (slow is not None and input_cures.holds_gil(facts, slow)):
         message = f"{loop.sentence}: the input sets its pace"
     else:
         message = f"{loop.sentence}: a faster input brings up to x{1 / (1 - share):.1f}"
@@ -191,7 +149,7 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
         message += f". It reads by h5py: {one_file_lock.SAID}" if one_file_lock.reads_hdf5(facts, slow) else ""
         if facts.source(slow.file):
             file, line = slow.file or file, _yields_at(facts, slow)
-    for number in _singles(facts, loop, slow):
+    for number in input_cures.singles(facts, loop, slow):
         who = _generator(facts, facts.nodes[number])
         message += (
             f". T{who[1:]} was asked {facts.calls(number).count:,} times for a single element, each time by the way "
@@ -275,25 +233,9 @@ def _waiting(facts: Facts, node: Node) -> float:
     return waited / (last - first) if first is not None and last is not None and last > first else 0.0
 
 
-def tiny(facts: Facts, loop: Loop) -> list[Node]:
-    """Bodies in a loop's maps for whose calls the way into Python takes longer than they do.
-
-    Args:
-      facts: The recording.
-      loop: One of its loops.
-    """
-    nodes = [stage.contention.node for stage in facts.stages if stage.contention.node.id in loop.nodes]
-    return [one for one in nodes if batched_maps.is_tiny(facts, one) and not _is_batched(facts, one)]
-
-
-def _is_batched(facts: Facts, node: Node) -> bool:
-    setting = next((one.setting for one in facts.stages if one.contention.node.id == node.id), None)
-    return setting is not None and setting.batched
-
-
 def _crossings(facts: Facts, loop: Loop) -> Iterator[str]:
     """That the way into Python is what takes the time, and that parallel calls go it one at a time."""
-    for node in tiny(facts, loop):
+    for node in input_cures.tiny(facts, loop):
         crossing = needless_python.CROSSING_NS[node.kind] / 1e3
         calls = facts.calls(node.id)
         if calls.count:
@@ -307,7 +249,7 @@ def _runs(facts: Facts, node: Node) -> str:
     """How a generator runs, for a sentence: on one thread, or several of it side by side, as by `interleave`."""
     if parallel_generators.at_once(facts, node) < parallel_generators.SEVERAL:
         return "which gives one element at a time, on one thread"
-    holds = _holds_gil(facts, node)
+    holds = input_cures.holds_gil(facts, node)
     return f"of which several run at once{', and take turns: one thread at a time can run Python' if holds else ''}"
 
 
@@ -324,74 +266,14 @@ def _yields_at(facts: Facts, node: Node) -> int | None:
     return found[0].lineno if len(found) == 1 else node.line
 
 
-def _singles(facts: Facts, loop: Loop, slow: Node | None) -> list[int]:
-    """Generators of a loop for whose elements the way into Python takes longer than Python itself, with a paste."""
-    if slow is not None:
-        return []
-    found = single_elements.picking(facts)
-    return [one for one in loop.nodes if one in found and single_elements.batched(facts, facts.nodes[one], found[one])]
-
-
-def _holds_gil(facts: Facts, node: Node) -> bool:
-    """Whether a generator's code holds the GIL nearly all the time: calls side by side would wait for each other."""
-    first = _line(facts, node)[0].id
-    found = [one for one in facts.contention.nodes if one.node.id == first and one.grade == "native"]
-    return any((one.held_share or 0.0) >= _HOLDS or parallel_generators.takes_turns(facts, one) for one in found)
-
-
-def _loops(facts: Facts, node: Node) -> bool:
-    """Whether Python loops in a body hold the GIL for so long that parallel calls bring little."""
-    stage = next((one for one in facts.stages if one.contention.node.id == _line(facts, node)[0].id), None)
-    if stage is None or stage.contention.grade != "native" or stage.stage.wall_ns < _LONG_NS:
-        return False
-    function = facts.function(node)
-    found = function is not None and any(isinstance(one, (ast.For, ast.While)) for one in code.own_nodes(function))
-    return found and 1.0 / max(stage.contention.held_share or 0.0, 0.01) < _LITTLE
-
-
-def _without_loops(facts: Facts, node: Node) -> str:
-    """What helps a body that holds the GIL: neither parallel calls nor batches do, or little."""
-    fewer = (
-        f"give one array in place of {len(node.tout)} parts, each of which is made a tensor, and batched, by itself, "
-        "and take it apart in a map behind batch(); "
-    ) if len(node.tout) >= _MANY_PARTS else ""  # fmt: skip
-    return (
-        f"{facts.name(node)}: {fewer}NumPy on whole arrays or tf.* {_INSTEAD}, which hold the GIL; or "
-        "compute its results once, in several processes, and read them from files"
-    )
-
-
-def _of_generator(facts: Facts, node: Node) -> str:
-    """Its dataset as a map over indices, where calls could run side by side; else the same in words."""
-    name = facts.name(node)
-    if one_file_lock.reads_hdf5(facts, node):
-        return one_file_lock.cure(facts, node)
-    if len(node.tout) >= _MANY_PARTS or _holds_gil(facts, node):
-        return _without_loops(facts, node)
-    found = pastes.dataset_call(facts, node)
-    return (indexed_generators.as_map(facts, *found) if found is not None else "") or (
-        f"yield in {name} only what is cheap, as names or indices, and do the slow part in dataset.map(..., "
-        "num_parallel_calls=tf.data.AUTOTUNE)"
-    )
-
-
-def _order(cure: str) -> int:
-    """Pastes come first, but for the cure of a body that takes no time; what has to be written again comes last."""
-    if batched_maps.BATCHED in cure:
-        return -1
-    if _INSTEAD in cure:  # what it is weighed against brings less
-        return 0
-    return 0 if cure.startswith(("Put", "Replace")) else 2 if cure.startswith("the body ") else 1
-
-
 def _held(facts: Facts, slow: Node | None) -> tuple[str, ...]:
     """That the slowest body holds the GIL, where it does: then parallel calls of it bring nothing."""
     for stage in facts.stages:
         one = stage.contention
-        more = max((ceiling.speedup for ceiling in stage.ceilings), default=1.0) >= _GAIN
-        if slow is None or one.node.id != _line(facts, slow)[0].id or more or one.grade != "native":
+        more = max((ceiling.speedup for ceiling in stage.ceilings), default=1.0) >= input_cures.GAIN
+        if slow is None or one.node.id != input_cures.nodes_of_line(facts, slow)[0].id or more or one.grade != "native":
             continue
-        if (one.held_share or 0.0) >= _HOLDS and not _turns(facts, slow):
+        if (one.held_share or 0.0) >= input_cures.HOLDS and not _turns(facts, slow):
             return (
                 f"{facts.name(slow)} holds the GIL {percent(one.held_share or 0.0)} of its time: parallel calls wait "
                 "for each other",
@@ -401,7 +283,7 @@ def _held(facts: Facts, slow: Node | None) -> tuple[str, ...]:
 
 def _turns(facts: Facts, node: Node) -> str:
     """That a body's parallel calls wait for each other's GIL, with what was measured of it."""
-    first, name = _line(facts, node)[0].id, facts.name(node)
+    first, name = input_cures.nodes_of_line(facts, node)[0].id, facts.name(node)
     own = settings(facts.meta, facts.nodes.values()).get(node.id)
     if own is None or own.parallel in (0, 1) or node.origin != "user":
         return ""
@@ -413,7 +295,7 @@ def _turns(facts: Facts, node: Node) -> str:
     one = stage.contention
     calls = f"num_parallel_calls={'AUTOTUNE' if own.parallel == AUTOTUNE else own.parallel}"
     share = one.wait_share or 0.0
-    if one.grade == "native" and (one.held_share or 0.0) >= _HOLDS:
+    if one.grade == "native" and (one.held_share or 0.0) >= input_cures.HOLDS:
         return (
             f"{calls} brings at most x{1 / (one.held_share or 1.0):.2f}: {name} holds the GIL "
             f"{percent(one.held_share or 0.0)} of its time, so that one call at a time gets on, and its calls waited "
@@ -439,174 +321,4 @@ def _slowest(facts: Facts, loop: Loop) -> Node | None:
 def _took(facts: Facts, loop: Loop, node: Node) -> int:
     """How long a node's calls took in a loop: a dataset that is made again for each pass has another node each time."""
     own = facts.calls(node.id).total_ns
-    return min(facts.calls_of(_line(facts, node)).total_ns, own * max(1, loop.passes))
-
-
-def _line(facts: Facts, node: Node) -> list[Node]:
-    """The nodes of a node's line: the first stands for all in what is said of the GIL."""
-    return next((group for group in facts.lines if any(one.id == node.id for one in group)), [node])
-
-
-def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
-    """What TensorFlow offers for this loop, with its numbers; the best first."""
-    graph_code = needless_python.paying(facts, slow) if slow is not None and _tried(facts, slow) else ""
-    if graph_code:
-        yield graph_code
-    small = {one.id: one for one in tiny(facts, loop)}
-    for node in small.values():
-        setting = next(one.setting for one in facts.stages if one.contention.node.id == node.id)
-        batch = setting.batch if setting is not None else None
-        yield batched_maps.batched_first(facts, node) or batched_maps.words(facts, node, batch)
-    cached = _cached(facts, slow) if slow is not None else ""
-    if cached:
-        yield cached
-    if slow is not None and not graph_code and (_holds_gil(facts, slow) or _loops(facts, slow)):
-        yield _without_loops(facts, slow)
-    kept = late_shuffles.words(facts, loop, slow) if slow is not None else ""
-    if kept:
-        yield kept
-    for stage in own_pool.stages(facts, loop):
-        node = stage.contention.node
-        if (
-            node.id in loop.nodes
-            and node.id not in small
-            and (slow is None or facts.calls(node.id).total_ns >= _SOME * loop.wait_ns)
-        ):
-            works = _holds_gil(facts, node) and facts.calls(node.id).total_ns >= _LONG_NS * facts.calls(node.id).count
-            for cure in _of_stage(facts, loop, stage):
-                if not works or not cure.startswith(("batch(", "the body in TensorFlow ops")):
-                    yield cure
-    if slow is not None and slow.origin != "user":
-        yield _of_generator(facts, slow)
-    for number in _singles(facts, loop, slow):
-        yield single_elements.batched(facts, facts.nodes[number], single_elements.picking(facts)[number])
-    if "Prefetch" not in loop.kinds and not loop.at_most and not (slow is not None and _holds_gil(facts, slow)):
-        rest_ns = loop.step_ns - loop.wait_ns
-        gain = loop.step_ns / max(loop.wait_ns, rest_ns, 1)
-        if gain >= _GAIN:
-            yield _prefetched(facts, loop) or (
-                "dataset = dataset.prefetch(tf.data.AUTOTUNE)  # last: makes the next element while the step runs, at "
-                f"most x{gain:.1f}"
-            )
-    if "Map" in loop.kinds and not loop.bodies:
-        yield "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE)"
-    name = None if cached or loop.site is None else pipelines.dataset_at(facts, loop.site)
-    if name is not None and _passes(facts, loop) > 1 and not _never_full(facts, loop):
-        draws = _draws(facts, loop)
-        cache = f"{name} = {name}.cache()"
-        keeps = " and before the shuffle" * any(kind.startswith("Shuffle") for kind in loop.kinds)  # or its first order
-        if draws is None:
-            yield f"{cache}  # after the slow stage{keeps}, if it is read more than once and gives the same each time"
-        elif draws.origin == "user":  # nothing is before a generator
-            body, function = facts.name(draws), facts.function(draws)
-            sure = function is not None and bool(code.global_random(function, facts.tree(draws.file)))
-            yield f"{cache}  # " + (
-                f"before the stage of {body}, which draws random numbers"
-                if sure
-                else f"after the stage of {body}, if it gives the same for the same element each time; else before it"
-            )
-
-
-def _never_full(facts: Facts, loop: Loop) -> bool:
-    """Whether a cache at a loop's dataset would serve nothing: its elements do not end, or it has one."""
-    own = [one["stages"] for one in facts.meta["inputs"] if _same_site(one["site"], loop.site)]
-    return any("Cache" in kind for kind in loop.kinds) or any(
-        endless_sources.endless(facts, one) is not None for one in own
-    )
-
-
-def _draws(facts: Facts, loop: Loop) -> Node | None:
-    """The first body of a pipeline that draws random numbers: behind it a cache would keep those of the first pass."""
-    for one in reversed(loop.nodes):
-        node = facts.nodes[one]
-        function, tree = facts.function(node), facts.tree(node.file)
-        if function is not None and tree is not None and code.is_random(function, tree):
-            return node
-    return None
-
-
-def _tried(facts: Facts, node: Node) -> bool:
-    """Whether graph code was tried in a body's place, and is the same and faster; or it draws by ops already."""
-    found = needless_python.trial(facts, node)
-    return bool(found["pays"]) if found is not None else needless_python.has_draws(facts, node)
-
-
-def _cached(facts: Facts, node: Node) -> str:
-    """The map with a cache behind it, for a body that gives the same again for inputs that it had before."""
-    function, tree = facts.function(node), facts.tree(node.file)
-    if function is None or tree is None or code.is_random(function, tree) or code.state_writes(function):
-        return ""
-    known, different, results = recomputed.known(facts, node)
-    again = results == different and known - different >= max(_AGAIN * known, 1) and code.clock(function) is None
-    if not again:
-        return ""
-    never = endless_sources.behind(facts, node)
-    if never is not None and never.why:
-        return never.cure
-    loop = recomputed.unfilled(facts, node)
-    if loop is not None:
-        return recomputed.filled(facts, loop)
-    return recomputed.cached(facts, node) if never is None else ""
-
-
-def _prefetched(facts: Facts, loop: Loop) -> str:
-    """The dataset of a loop with a prefetch, above it."""
-    site = loop.site
-    name = pipelines.dataset_at(facts, site) if site is not None else None
-    tf = pastes.module(facts, site.file, "tensorflow") if site is not None else None
-    if site is None or tf is None:
-        return ""
-    why = "# makes the next element while the step runs"
-    if name is not None:
-        line = f"{name} = {name}.prefetch({tf}.data.AUTOTUNE)  {why}"
-        return pastes.written(pipelines.above_loop(facts, site, name, line))
-    built = pipelines.built_for(facts, site)
-    text = "" if built is None else f"{pastes.text_of(facts, site.file, built)}.prefetch({tf}.data.AUTOTUNE)"
-    return "" if built is None else pastes.written(pastes.replaced(facts, site.file, {built: text}))
-
-
-def _of_stage(facts: Facts, loop: Loop, stage: StageAnswer) -> Iterator[str]:
-    node, cures = stage.contention.node, list(stage.cures)
-    if one_file_lock.reads_hdf5(facts, node):
-        yield one_file_lock.cure(facts, node)
-        return
-    calls = facts.calls(node.id)
-    if stage.setting is not None and stage.setting.in_turn and not are_apart(facts, node):
-        yield from (one for one in cures if "threadpool" not in one)
-        return
-    may = _may_share(facts, node)
-    if stage.contention.grade != "native" and calls.total_ns < _LONG_NS * calls.count:
-        yield from (one for one in cures if "threadpool" not in one)
-        best = max(stage.ceilings, key=lambda one: (round(one.speedup, 2), -one.calls), default=None)
-        if best is not None and best.speedup >= _GAIN and (stage.setting is None or stage.setting.parallel != AUTOTUNE):
-            also = f", and {may}" if may else ""
-            yield (
-                f"dataset.map({stage.function}, num_parallel_calls={best.calls})  # if {facts.name(node)} lets the GIL "
-                f"go, as NumPy does on large arrays{also}: at most x{best.speedup:.1f} over now"
-            )
-        return
-    if stage.wider is not None and stage.setting is not None and loop.site is not None:
-        gain = f"at most x{stage.wider.speedup:.1f} over now"
-        edits = [pipelines.with_pool(facts, loop.site, stage.wider.calls, gain)]
-        if 0 < stage.setting.parallel < stage.wider.calls:
-            edits.append(pipelines.with_calls(facts, node, stage.wider.calls, may))
-        text = pastes.written(*edits)
-        if text:
-            yield text
-            cures = [one for one in cures if "private_threadpool_size" not in one]
-            yield from cures
-            return
-    best = max(stage.ceilings, key=lambda one: (round(one.speedup, 2), -one.calls), default=None)
-    tuned = stage.setting is not None and stage.setting.parallel == AUTOTUNE
-    if best is not None and best.speedup >= _GAIN and not tuned:
-        text = pastes.written(pipelines.with_calls(facts, node, best.calls, may))
-        over = f"{f'{may}: ' if may else ''}at most x{best.speedup:.1f} over now"
-        yield text or f"dataset.map({stage.function}, num_parallel_calls={best.calls})  # {over}"
-    yield from cures
-
-
-def _may_share(facts: Facts, node: Node) -> str:
-    """The condition for calls of a body to run at once: `if tokenizer may be used by several calls at once`."""
-    function, tree = facts.function(node), facts.tree(node.file)
-    found = shared_objects(function, tree) if function is not None and tree is not None else []
-    return f"if {' and '.join(found[:2])} may be used by several calls at once" if found else ""
+    return min(facts.calls_of(input_cures.nodes_of_line(facts, node)).total_ns, own * max(1, loop.passes))

@@ -9,10 +9,11 @@ from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.replacement import definition, obstacles
 from pyfunc_debug.doctor.datasets import batched_maps, pipelines
+from pyfunc_debug.doctor.datasets.input_cures import tiny
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import read
 from pyfunc_debug.doctor.rules import taken_turns
-from pyfunc_debug.doctor.rules.input_bound import bound, tiny
+from pyfunc_debug.doctor.rules.input_bound import bound
 from pyfunc_debug.doctor.rules.needless_python import CROSSING_NS, MANY_CALLS, SHARE, paying, trial
 from pyfunc_debug.gil.blame import OUTSIDE, thread_name
 from pyfunc_debug.gil.whatif import percent
