@@ -22,6 +22,7 @@ from tests.doctor import programs_copies as programs_copies
 from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_eager_training as programs_eager_training
 from tests.doctor import programs_files_and_weights as programs_files_and_weights
+from tests.doctor import programs_first_batches as programs_first_batches
 from tests.doctor import programs_images as programs_images
 from tests.doctor import programs_keras as programs_keras
 from tests.doctor import programs_keras_arrays as programs_keras_arrays
