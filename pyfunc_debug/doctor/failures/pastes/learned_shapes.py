@@ -194,8 +194,9 @@ def _defined(spot: Spot, statement: ast.stmt, pieces: dict[ast.expr, str], datas
         found = before_caches.opener(dataset, spot.file)
         if found is None:
             return None
+        shape = "s.shape" if says_all(dataset) else _size_of_one(found.dataset, spot)
         statement, dataset, source, file = found.statement, found.dataset, found.source, found.file
-        pieces, shape, tf = {found.call: "{1}({0})"}, _size_of_one(dataset, spot), found.tensorflow
+        pieces, tf = {found.call: "{1}({0})"}, found.tensorflow
     taken = {one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name)}
     name = next((one for one in _NAMES if one not in taken), None)
     if name is None:
