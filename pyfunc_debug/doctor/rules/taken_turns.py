@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pyfunc_debug.doctor.bodies import element_by_element
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec.stopped import QUERY, covered_ns
@@ -141,6 +142,9 @@ def _finding(facts: Facts, calls: Sequence[_Call]) -> Finding:
     covered = _covered(together)
     mean, single = _mean(together), _mean(alone) if alone and len(names) == 1 else 0.0
     slower = f", {mean / 1e6:.0f} ms each; the {len(alone)} that ran alone took {single / 1e6:.0f} ms"
+    instead = element_by_element.instead(facts, first)
+    if len(names) > 1:
+        instead = f"NumPy on whole arrays or tf.* in place of plain Python in {who}"
     held = sum(one.held_ns for one in together) / len(together)
     waited = f": of {mean / 1e6:.0f} ms each held the GIL for {held / 1e6:.0f} ms"
     nodes = {one.node for one in together}
@@ -151,7 +155,7 @@ def _finding(facts: Facts, calls: Sequence[_Call]) -> Finding:
         f"{len(together):,} calls of {who}{places} ran beside others, {took / covered:.1f} at once, and took turns"
         f"{slower if single and mean >= _SLOWER * single else waited}. Their Python holds the GIL, which one thread "
         "has at a time: more towers, threads or GPUs make it no faster",
-        f"NumPy on whole arrays or tf.* in place of the Python loops in {who}; or compute "
+        f"{instead}; or compute "
         f"{'its' if len(names) == 1 else 'their'} results in other processes (multiprocessing), as a part of the input",
         site.file if site else first.file, site.line if site else first.line,
         evidence=(

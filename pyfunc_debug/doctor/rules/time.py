@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pyfunc_debug.analysis.contention import NodeContention
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies import element_by_element
 from pyfunc_debug.doctor.bodies.replacement import definition, obstacles
 from pyfunc_debug.doctor.datasets import batched_maps, pipelines
 from pyfunc_debug.doctor.datasets.input_cures import tiny
@@ -112,7 +113,9 @@ def _one_at_a_time(facts: Facts, one: NodeContention) -> str:
     """The stage's line with one call at a time; words for what is in no stage."""
     function = facts.functions.get(one.node.function or 0)
     if function is not None and function.kind != "tf.data":
-        return f"NumPy on whole arrays or tf.* in place of the Python loops in {facts.name(one.node)}: {_EACH_OTHER}"
+        return element_by_element.pasted(facts, one.node) or (
+            f"{element_by_element.instead(facts, one.node)}: {_EACH_OTHER}"
+        )
     own = pastes.written(pipelines.with_calls(facts, one.node, 1))
     return own or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
 
@@ -163,22 +166,22 @@ def _inside(facts: Facts, one: NodeContention) -> Finding:
 
 def _useless(facts: Facts, one: NodeContention, stage: StageAnswer, gain: float) -> Finding:
     site = facts.site(one.node.id)
-    name = facts.name(one.node)
     holds = "" if one.held_share is None else f", {percent(one.held_share)} of its time"
     return Finding(
         "parallel-calls", "warning", one.node.id, (),
         f"{stage.at_once:.1f} calls of {one.node.body} run at once and wait {percent(one.wait_share or 0)} of their "
         f"time for the GIL. More parallel calls bring at most x{gain:.2f}, because the body holds the GIL while it "
         f"works{holds}",
-        pastes.written(pipelines.with_calls(facts, one.node, 1))
+        element_by_element.pasted(facts, one.node)
+        or pastes.written(pipelines.with_calls(facts, one.node, 1))
         or "dataset.map(..., num_parallel_calls=1)  # as fast; faster: batch before the map, one call a batch",
         site.file if site else one.node.file, site.line if site else one.node.line,
         evidence=(
             *_evidence(one),
             f"faster: {batched_maps.words(facts, one.node, stage.setting.batch if stage.setting else None)}"
             if batched_maps.is_tiny(facts, one.node) else
-            f"faster: NumPy on whole arrays or tf.* in place of the Python loops of {name}, which let the GIL go; or "
-            "compute it before, in several processes, and read the results",
+            f"faster: {element_by_element.instead(facts, one.node)}, which let the GIL go; or compute it before, in "
+            "several processes, and read the results",
         ),
     )  # fmt: skip
 
