@@ -75,6 +75,19 @@ def test_a_cache_that_no_pass_filled(tmp_path, taken, fix):
     assert one.fix.endswith(fix)
 
 
+@pytest.mark.parametrize("first", [["Map"], ["Batch", "Map"]])
+def test_a_read_in_front_of_the_cache_is_not_taken_for_one_that_the_cache_did_not_serve(tmp_path, first):
+    """As the first element is read for its shape: parallel calls are made for more than that one."""
+    source = SOURCE.replace("tf.float32))", "tf.float32)).cache().batch(4)")
+    behind = [stage("Batch", batch=4), stage("Cache"), stage("Map", ["pyfunc_1"])]
+    ahead = [*map(stage, first[:-1]), stage("Map", ["pyfunc_1"])]
+    loops = [
+        {"site": [FILE, 3, ""], "stages": stages, "iterators": count, "taken": 0}
+        for stages, count in ((ahead, 1), (behind, 3))
+    ]
+    assert found(tmp_path, [*range(20)] * 3, source=source, inputs=loops) == []
+
+
 REPEAT, ONES = {**stage("Repeat"), "repeats": -1}, [stage("Map", ["pyfunc_1"])]
 GENERATOR = [stage("FlatMap", ["pyfunc_0"]), stage("Tensor")]
 YIELDS = "data = tf.data.Dataset.from_generator(gen, tf.float32)\n"

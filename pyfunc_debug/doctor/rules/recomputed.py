@@ -43,7 +43,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if compared < _LEAST or results != different or compared - different < _HIT_RATE * compared:
             continue
         saved = min(saved, _covered_ns(facts, node) * (compared - different) / compared)  # calls run at once
-        if saved >= max(_SAVED_NS, _SHARE * wall):
+        if saved >= max(_SAVED_NS, _SHARE * wall) and not _read_apart(facts, node):
             yield _finding(facts, node, compared, different, saved, wall)
 
 
@@ -92,6 +92,8 @@ def _finding(facts: Facts, node: Node, known: int, different: int, saved: float,
 
 def unfilled(facts: Facts, node: Node) -> dict[str, Any] | None:
     """A loop with a cache behind a node that ran again in each pass: TensorFlow drops what it kept of a part."""
+    if _read_apart(facts, node):
+        return None
     for loop in facts.meta.get("inputs") or []:
         stages = loop["stages"]  # the last first
         cache = cache_at(stages)
@@ -100,6 +102,19 @@ def unfilled(facts: Facts, node: Node) -> dict[str, Any] | None:
         if any(node.token in stage["tokens"] for stage in stages[cache + 1 :]):
             return dict(loop)
     return None
+
+
+def _read_apart(facts: Facts, node: Node) -> bool:
+    """Whether a node's elements were read both behind a cache and without one: which read made it run is not known.
+
+    Parallel calls are made for elements that nobody takes, as where the first one is read for its shape.
+    """
+    caches = set()
+    for loop in facts.meta.get("inputs") or []:
+        places = [place for place, stage in enumerate(loop["stages"]) if node.token in stage["tokens"]]
+        cache = cache_at(loop["stages"])
+        caches |= {cache is not None and cache < place for place in places}
+    return len(caches) > 1
 
 
 def filled(facts: Facts, loop: dict[str, Any]) -> str:
