@@ -62,6 +62,8 @@ class LiveRecording(Recording):
         self._explained: BaseException | None = None
         self._going_on = False  # whether a trace without an end was said
         self.explained: Finding | None = None
+        self.failed_line: dict[str, Any] | None = None
+        """What the names of the line held that failed for no known cause."""
         self.gives_way = False  # whether it stops when the program begins a recording of its own
         self._wanted_path = None if path is None else os.fspath(path)
         self._recorder: Recorder | None = None
@@ -351,6 +353,7 @@ class LiveRecording(Recording):
             if explanation is None:
                 line = held(*asked, shown=self._recorder.sees_values)
                 if line is not None:
+                    self.failed_line = line
                     self._recorder.notice(Notice.FAILED_LINE, None, None, **line)
                 return None
             return self._told(explanation, error, quietly)

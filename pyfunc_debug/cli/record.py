@@ -8,6 +8,7 @@ import glob
 import os
 import signal
 import sys
+import textwrap
 import types
 from typing import Any
 
@@ -22,6 +23,7 @@ from pyfunc_debug.job.child import follow_forks
 from pyfunc_debug.job.children import file_in, record_children
 from pyfunc_debug.job.copies import Copies, is_url
 from pyfunc_debug.pfrec.folders import Chosen, free_path
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Finding
 from pyfunc_debug.stops.rules import WHENS, Breakpoint
 from pyfunc_debug.stops.terminal import Answers
@@ -237,11 +239,22 @@ class _Ending:
                 warned = any(one.rule in later for one in findings)
                 known = "no sure cause for this {}; what it found may be it:" if warned else "no cause for this {}."
                 text = f"{text}\n\npyfunc-debug knows {known.format(unknown)}".lstrip("\n")
+                text += self._failed_line(width) if not warned else ""
             if text:
                 print(f"\n{text}", file=sys.stderr)
             options.print_findings(findings, width, os.path.relpath(self.recording.path))
         older = f" ({self.older} was there already: --overwrite replaces it)" if self.older else ""
         print(f"{space}recorded in {os.path.relpath(self.recording.path)}{older}", file=sys.stderr)
+
+    def _failed_line(self, width: int) -> str:
+        """What the names of the user's line held that failed."""
+        line = self.recording.failed_line
+        if line is None or not line["held"]:
+            return ""
+        from pyfunc_debug.doctor.text import held_names
+
+        words = f"in {source_line(line['file'], line['line'])}: {held_names(line['held'])}"
+        return "\n" + textwrap.fill(words, width, initial_indent="  ", subsequent_indent="    ")
 
     def _print_job(self, folder: str, width: int, color: bool) -> None:
         from pyfunc_debug.api.job import Job

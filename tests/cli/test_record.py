@@ -270,7 +270,13 @@ def test_the_text_of_where_a_node_was_made_has_no_frame_of_ours(tmp_path):
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("import tensorflow as tf\nraise KeyError('of the program')\n", "knows no cause for this KeyError."),
+        ("import tensorflow as tf\nraise KeyError('of the program')\n", "knows no cause for this KeyError.\n"),
+        (
+            "import tensorflow as tf\nds = tf.data.Dataset.from_tensor_slices({'a': [[1.0, 2.0]]})\nlimit = 3\n"
+            "def ask(data, sizes):\n    raise KeyError(data, sizes[0], limit)\nask(ds, {'w': 1, 0: 2})\n",
+            "knows no cause for this KeyError.\n  in p.py:5: data is a dataset of {'a': float32[2]}, sizes is dict "
+            "with 'w', 0,\n    limit is 3\n",
+        ),
         (
             "import tensorflow as tf\nx = tf.Variable(3.0)\nwith tf.GradientTape() as t:\n    y = x * 2\n"
             "print(t.gradient(x**2, x).numpy())\n",
@@ -286,7 +292,7 @@ def test_the_text_of_where_a_node_was_made_has_no_frame_of_ours(tmp_path):
         ("import tensorflow as tf\ntf.py_function(lambda x: 1 / 0, [1.0], tf.float32)\n", "[body-raised]"),
         ("import tensorflow as tf\nprint(tf.function(lambda x: x * 2)(tf.constant(1.0)))\n", "recorded in"),
     ],
-    ids=["unknown", "likely", "child", "known", "well"],
+    ids=["unknown", "with names", "likely", "child", "known", "well"],
 )
 def test_of_a_failure_without_a_known_cause_it_is_said_that_none_is_known(tmp_path, program, said):
     (tmp_path / "p.py").write_text(program)

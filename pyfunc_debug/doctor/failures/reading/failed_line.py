@@ -1,4 +1,4 @@
-"""The line of a body that raised, where no trap is known: what its names held, and those of the line that called it."""
+"""The user's line that failed, where no trap is known: what its names held, and those of the line that called it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import ast
 from typing import Any
 
 from pyfunc_debug.doctor.code import local_names
-from pyfunc_debug.doctor.failures.pastes.wrapping import entry
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Spot, situation
 from pyfunc_debug.doctor.failures.reading.source import names, short
-from pyfunc_debug.doctor.failures.reading.symbols import described, is_symbolic
+from pyfunc_debug.doctor.failures.reading.symbols import described, is_dataset, is_symbolic, sizes_of
 from pyfunc_debug.program.error_text import error_text
 from pyfunc_debug.values.summary import type_text
 
 _MOST = 6
 _WIDTH = 60
+_KEYS = 3
 _NUMBERS = (bool, int, float)
 _SIZED = (list, tuple, dict, set, str, bytes)
 
 
 def held(error: BaseException, locate: Locate, rows: Query, shown: bool = False) -> dict[str, Any] | None:
-    """What the recording's notice `failed-line` holds of an exception that a body raised, or that left a trace.
+    """What the recording's notice `failed-line` holds of an exception without a known cause.
 
     Runs no code of the user's.
 
@@ -32,15 +32,16 @@ def held(error: BaseException, locate: Locate, rows: Query, shown: bool = False)
     """
     found = situation(error, locate, rows)
     spot = found.last
-    traced = not found.body and spot is not None and bool(entry(found)[1])
-    statement = spot.statement if (found.body or traced) and spot is not None else None
+    statement = spot.statement if spot is not None else None
     if spot is None or statement is None:
         return None
     header = statement.test if isinstance(statement, (ast.If, ast.While)) else statement
     header = header.iter if isinstance(header, ast.For) else header
+    known: dict[str, Any] = {name: value for name, value in spot.module.items() if type(value) in (*_NUMBERS, *_SIZED)}
+    known |= spot.variables
     told = [
-        (name, what) for name in dict.fromkeys(names(header)) if name in spot.variables
-        for what in (_what(spot.variables[name], shown),) if what
+        (name, what) for name in dict.fromkeys(names(header)) if name in known
+        for what in (_what(known[name], shown),) if what
     ]  # fmt: skip
     stored = [one.id for one in ast.walk(header) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
     told = [(name, what) for name, what in told if name in stored] + _attributes(header, spot, shown)
@@ -85,8 +86,13 @@ def _what(value: Any, shown: bool) -> str:
         return short(repr(value), _WIDTH)
     if kind in _NUMBERS:
         return kind.__name__
+    if shown and kind is dict and value and all(type(key) in (str, int) for key in value):
+        keys = [short(repr(key), _WIDTH) for key in list(value)[:_KEYS]]
+        return f"dict with {', '.join(keys)}{f' and {len(value) - _KEYS} more' if len(value) > _KEYS else ''}"
     if kind in _SIZED:
         return f"{kind.__name__} of {len(value)}"
+    if is_dataset(value):
+        return f"a dataset of {_parts(value.element_spec)}" if hasattr(value, "element_spec") else "a dataset"
     if kind.__module__.partition(".")[0] in ("numpy", "tensorflow") and hasattr(value, "dtype"):
         dtype = str(getattr(value.dtype, "name", value.dtype))
         try:
@@ -95,4 +101,24 @@ def _what(value: Any, shown: bool) -> str:
             return dtype
     if callable(value) or kind.__name__ == "module":
         return ""
-    return f"a {kind.__name__}"
+    return f"a {kind.__name__}{_sizes_of_model(value)}"
+
+
+def _parts(spec: Any) -> str:
+    """`(float32[?, 3], int64[?])`."""
+    if isinstance(spec, dict):
+        return "{" + ", ".join(f"{name!r}: {_parts(one)}" for name, one in spec.items()) + "}"
+    if isinstance(spec, (list, tuple)):
+        return "(" + ", ".join(map(_parts, spec)) + ")"
+    return described(spec) if hasattr(spec, "dtype") and hasattr(spec, "shape") else f"a {type(spec).__name__}"
+
+
+def _sizes_of_model(value: Any) -> str:
+    """What a model of Keras' takes and gives, where it was built of layers with inputs."""
+    if type(value).__name__ not in ("Sequential", "Functional"):
+        return ""
+    try:
+        given, gives = (sizes_of(tuple(part)) for part in (value.input_shape, value.output_shape))
+    except (AttributeError, TypeError, ValueError, RuntimeError):  # it is not built, or has several
+        return ""
+    return f" from {given} to {gives}"
