@@ -228,7 +228,7 @@ class LiveRecording(Recording):
         recorder, interception = self._recorder, self._interception
         if recorder is None or interception is None or self._going_on:
             return ""
-        from pyfunc_debug.doctor.failures.datasets import endless_loops
+        from pyfunc_debug.doctor.failures.datasets import endless_loops, endless_readings
         from pyfunc_debug.doctor.failures.graphs import endless_traces
         from pyfunc_debug.doctor.failures.kept import noted
         from pyfunc_debug.doctor.failures.models import endless_epochs
@@ -240,6 +240,8 @@ class LiveRecording(Recording):
                 explanation, what = endless_epochs.going_on(frame, interception.user_line), "an epoch"
             if explanation is None:
                 explanation, what = endless_loops.going_on(frame, interception.user_line), "a loop"
+            if explanation is None:
+                explanation, what = endless_readings.going_on(frame, interception.user_line), "a pass"
         except Exception as error:  # the thread goes on while we look
             recorder.trouble("looking at a graph trace", error)
             return ""
@@ -335,7 +337,7 @@ class LiveRecording(Recording):
             if self._interception is None:  # TensorFlow was not imported, or that failed
                 return self._explain_import(error, quietly)
             from pyfunc_debug.doctor.failures.causes import explain
-            from pyfunc_debug.doctor.failures.datasets import endless_loops
+            from pyfunc_debug.doctor.failures.datasets import endless_loops, endless_readings
             from pyfunc_debug.doctor.failures.graphs import endless_traces
             from pyfunc_debug.doctor.failures.models import endless_epochs
             from pyfunc_debug.doctor.failures.reading.failed_line import held
@@ -346,6 +348,7 @@ class LiveRecording(Recording):
                 explanation = endless_traces.interrupted(stopped, self._interception.user_line)
                 explanation = explanation or endless_epochs.interrupted(stopped, asked[1], asked[2])
                 explanation = explanation or endless_loops.interrupted(stopped, self._interception.user_line)
+                explanation = explanation or endless_readings.interrupted(stopped, self._interception.user_line)
                 if explanation is None or self._going_on:  # that was said, perhaps of a line further in
                     return None
             else:

@@ -44,12 +44,17 @@ def going_on(frame: FrameType, locate: Locate) -> Explanation | None:
 
     It goes by the source alone: to read the variables of a function that runs would keep what they hold alive.
     """
+    return _told(source_spots(frame, locate), live=True)
+
+
+def source_spots(frame: FrameType, locate: Locate) -> list[Spot]:
+    """The user's lines around a frame that runs, without any variable."""
     spots = []
     for one, at in lines_around(frame):
         file, line = locate(one.f_code.co_filename, at)
         if is_user(file) and not is_installed(file):
             spots.append(Spot(file, line, {}, {}, ""))
-    return _told(spots, live=True)
+    return spots
 
 
 def flow_of(given: ast.expr, spot: Spot) -> str:
@@ -89,7 +94,7 @@ def _told(spots: Sequence[Spot], live: bool = False) -> Explanation | None:
     if any(isinstance(one, ast.Try) for spot in spots if spot.statement for one in spot.source.around(spot.statement)):
         return None  # an exception may be the way out
     for spot in reversed(spots):
-        for loop in _loops_at(spot):
+        for loop in loops_at(spot):
             over = loop.iter
             while isinstance(over, ast.Call) and dotted(over.func).rpartition(".")[2] in _WRAPS and over.args:
                 over = over.args[0]
@@ -102,7 +107,7 @@ def _told(spots: Sequence[Spot], live: bool = False) -> Explanation | None:
     return None
 
 
-def _loops_at(spot: Spot) -> Iterator[ast.For]:
+def loops_at(spot: Spot) -> Iterator[ast.For]:
     """The loops around a line that nothing leaves, innermost first."""
     statement = spot.statement
     if statement is None:
