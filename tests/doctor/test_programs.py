@@ -20,6 +20,7 @@ from tests.doctor import programs_called_by_keras as programs_called_by_keras
 from tests.doctor import programs_compiled as programs_compiled
 from tests.doctor import programs_copies as programs_copies
 from tests.doctor import programs_decorated as programs_decorated
+from tests.doctor import programs_dropped as programs_dropped
 from tests.doctor import programs_eager_training as programs_eager_training
 from tests.doctor import programs_files_and_weights as programs_files_and_weights
 from tests.doctor import programs_first_batches as programs_first_batches

@@ -59,6 +59,7 @@ from pyfunc_debug.doctor.failures.bodies import (
 )
 from pyfunc_debug.doctor.failures.datasets import (
     absent_features,
+    all_dropped,
     arguments,
     batched_bodies,
     batched_images,
@@ -391,6 +392,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     long_windows.explain,
     other_names.of_pytorch,
     no_files.of_nothing,
+    all_dropped.explain,
     xla.explain,
     xla.of_op,
     tflite.explain,

@@ -1,0 +1,65 @@
+"""Programs whose bodies catch exceptions, and whose filters drop elements by what they return: all, or some."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from tests.doctor.programs import near, triggers
+
+
+@triggers("all-dropped", says="(its `except Exception` at programs_dropped.py:")
+def a_loop_without_a_round():
+    def load(path):
+        try:
+            return np.load(path.numpy()).astype("float32"), True
+        except Exception:
+            return np.zeros(3, "float32"), False
+
+    data = tf.data.Dataset.from_tensor_slices(["no/a.npy", "no/b.npy"])
+    data = data.map(lambda x: tf.py_function(load, [x], (tf.float32, tf.bool)))
+    for _ in data.filter(lambda x, ok: tf.ensure_shape(ok, [])).batch(2):
+        raise AssertionError
+
+
+@near("all-dropped")
+def a_loop_that_gets_some():
+    def number(text):
+        try:
+            return np.float32(float(text.numpy())), True
+        except ValueError:
+            return np.float32(0), False
+
+    data = tf.data.Dataset.from_tensor_slices(["one", "2"])
+    data = data.map(lambda x: tf.py_function(number, [x], (tf.float32, tf.bool)))
+    assert len(list(data.filter(lambda x, ok: tf.ensure_shape(ok, [])))) == 1
+
+
+@near("all-dropped")
+def a_loop_over_those_that_failed():
+    def tried(text):
+        try:
+            return np.float32(float(text.numpy())), True
+        except ValueError:
+            return np.float32(0), False
+
+    data = tf.data.Dataset.from_tensor_slices(["one", "two"])
+    data = data.map(lambda x: tf.py_function(tried, [x], (tf.float32, tf.bool)))
+    assert len(list(data.filter(lambda x, ok: tf.logical_not(tf.ensure_shape(ok, []))))) == 2
+
+
+@near("all-dropped")
+def a_flag_of_the_value():
+    def judged(x):
+        try:
+            good = bool(x.numpy() > 3)
+        except ValueError:
+            return x, False
+        if good:
+            return x, True
+        return x, False
+
+    data = tf.data.Dataset.from_tensor_slices([1.0, 2.0])
+    data = data.map(lambda x: tf.py_function(judged, [x], (tf.float32, tf.bool)))
+    for _ in data.filter(lambda x, ok: tf.ensure_shape(ok, [])):
+        raise AssertionError
