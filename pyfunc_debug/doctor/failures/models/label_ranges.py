@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled, fits
+from pyfunc_debug.doctor.failures.ops.few_columns import is_cut, with_columns
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
@@ -101,6 +102,9 @@ def _of_own_step(spot: Spot, statement: ast.stmt, units: int, seen: list[int]) -
         f"{units - 1}."
     )
     if (min(seen), max(seen)) != (1, units):
+        given = argument(here[0], 1, "y_pred")
+        if is_cut(spot, given):
+            return with_columns(spot, cause, given, units, max(seen) + 1, RULE)
         advice = f"Give the model's last layer a unit for each class: {max(seen) + 1} or more."
         return Explanation(RULE, spot.file, labels.lineno, cause, None, advice)
     edit = edit_of(spot.file, spot.source.replaced({labels: f"{spot.source.operand(labels)} - 1"}))

@@ -7,45 +7,52 @@ import ast
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
-from pyfunc_debug.doctor.failures.reading.refused_ops import RULE, Refused
+from pyfunc_debug.doctor.failures.reading.refused_ops import RULE
+from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, lookup, of_keras
 
 
-def with_columns(place: Refused, cause: str, logits: ast.expr | None, columns: int, needed: int) -> Explanation:
+def with_columns(
+    spot: Spot, cause: str, logits: ast.expr | None, columns: int, needed: int, rule: str = RULE
+) -> Explanation:
     """The cause, and where the columns that lack come from.
 
     Args:
-      place: The line that computes the loss.
+      spot: The line that computes the loss.
       cause: What is wrong.
       logits: What it gives the loss.
       columns: How many columns that has.
       needed: How many it needs.
+      rule: The explanation's.
     """
-    made = _made(place, logits)
+    made = _made(spot, logits)
     size = _cut(made)
     if made is None or size is None:
-        advice = f"Give the logits {needed} columns."
-        if made is not None and _is_model(place, made):
+        advice = f"Give the {'logits' if rule == RULE else 'predictions'} {needed} columns."
+        if made is not None and _is_model(spot, made):
             advice = f"Give the last layer {needed} outputs."
-        return Explanation(RULE, place.spot.file, place.spot.line, cause, None, advice, "likely")
-    text = short(place.text(size), 30)
-    cause += f" They are `{short(place.text(made), 40)}`"
-    known = computed(size, place.spot)
-    constant = _constant(place, size, columns) if known in (None, columns) else None
+        return Explanation(rule, spot.file, spot.line, cause, None, advice, "likely")
+    text = short(spot.source.text(size), 30)
+    cause += f" {'They' if rule == RULE else 'The predictions'} are `{short(spot.source.text(made), 40)}`"
+    known = computed(size, spot)
+    constant = _constant(spot, size, columns) if known in (None, columns) else None
     if constant is None:
         advice = f"Make {text} {needed} or more, and what it cuts as wide."
-        return Explanation(RULE, place.spot.file, place.spot.line, f"{cause}.", None, advice, "likely")
-    edit = edit_of(place.spot.file, place.spot.source.replaced({constant: str(needed)}))
+        return Explanation(rule, spot.file, spot.line, f"{cause}.", None, advice, "likely")
+    edit = edit_of(spot.file, spot.source.replaced({constant: str(needed)}))
     advice = "" if edit else f"Make {text} {needed} or more."
-    return Explanation(
-        RULE, place.spot.file, constant.lineno, f"{cause}, and {text} is {columns}.", edit, advice, "likely"
-    )
+    return Explanation(rule, spot.file, constant.lineno, f"{cause}, and {text} is {columns}.", edit, advice, "likely")
 
 
-def _made(place: Refused, logits: ast.expr | None) -> ast.expr | None:
+def is_cut(spot: Spot, logits: ast.expr | None) -> bool:
+    """Whether logits are columns of something wider: `x[..., :n]`."""
+    return _cut(_made(spot, logits)) is not None
+
+
+def _made(spot: Spot, logits: ast.expr | None) -> ast.expr | None:
     """What a name of the line was assigned in its function; the expression itself where it is another."""
-    around = place.spot.function or place.spot.source.tree
+    around = spot.function or spot.source.tree
     known = assignments(around)
     return known.get(logits.id, logits) if isinstance(logits, ast.Name) else logits
 
@@ -58,17 +65,17 @@ def _cut(made: ast.expr | None) -> ast.expr | None:
     return last.upper
 
 
-def _is_model(place: Refused, made: ast.expr) -> bool:
+def _is_model(spot: Spot, made: ast.expr) -> bool:
     """Whether a call of a layer or a model gives it."""
-    called = lookup(made.func, place.spot) if isinstance(made, ast.Call) else None
+    called = lookup(made.func, spot) if isinstance(made, ast.Call) else None
     return called is not None and of_keras(type(called), "Layer")
 
 
-def _constant(place: Refused, size: ast.expr, columns: int) -> ast.Constant | None:
+def _constant(spot: Spot, size: ast.expr, columns: int) -> ast.Constant | None:
     """The number of a name that the file assigns once, and by which it makes layers, too: they grow with it."""
     if not isinstance(size, ast.Name):
         return None
-    tree = place.spot.source.tree
+    tree = spot.source.tree
     stored = [
         one for one in ast.walk(tree)
         if (isinstance(one, ast.Name) and one.id == size.id and isinstance(one.ctx, ast.Store))

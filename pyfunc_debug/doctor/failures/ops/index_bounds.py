@@ -74,7 +74,7 @@ def _labeled(place: Refused, classes: int, seen: list[int]) -> Explanation | Non
     cause = f"{name} goes from {low} to {high}, and logits of {classes} columns have the classes 0 to {classes - 1}."
     if low == 1 and high == classes and (value is None or hasattr(value, "dtype")):
         return place.told(f"{cause} It counts from 1.", {labels: f"{place.spot.source.atom(labels)} - 1"})
-    return with_columns(place, cause, argument(found[0], 1, "logits"), classes, high + 1) if low >= 0 else None
+    return with_columns(place.spot, cause, argument(found[0], 1, "logits"), classes, high + 1) if low >= 0 else None
 
 
 def _sliced(place: Refused, situation: Situation, wrong: int, axis: int) -> Explanation | None:
