@@ -13,18 +13,16 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, keras_nam
 
 SAID = " Keras would show the mean of its batches: OfEpoch asks it for all rows of an epoch."
 """What is added to a cause whose paste has the class."""
-_CLASS = """class OfEpoch({keras}.metrics.Metric):  # of all rows of an epoch at once, not the mean over its batches
+_CLASS = """class OfEpoch({keras}.metrics.Metric):  # of all rows of an epoch, at its end: not the mean over its batches
     def __init__(self, function, name=None):
         super().__init__(name=name or function.__name__)
         self.function, self.rows = function, []
     def update_state(self, *pair, sample_weight=None):
-        self.like = [(one.dtype, [None, *one.shape[1:]]) for one in pair]
         {tf}.py_function(lambda *values: self.rows.append(values), pair, [])
     def result(self):
-        together = lambda: [{tf}.concat(column, 0) for column in zip(*self.rows)]
-        pair = {tf}.py_function(together, [], [dtype for dtype, _ in self.like])
-        whole = ({tf}.ensure_shape(one, shape) for one, (_, shape) in zip(pair, self.like))
-        return {tf}.reduce_mean(self.function(*whole))
+        if {tf}.inside_function() or not self.rows:  # Keras asks in its step, too: nan until the epoch ends
+            return {tf}.constant(float("nan"))
+        return {tf}.reduce_mean(self.function(*({tf}.concat(column, 0) for column in zip(*self.rows))))
     def reset_state(self):
         self.rows.clear()"""
 _SCORES = {
