@@ -4717,7 +4717,11 @@ def a_correlation_in_a_py_function():
 
     x = np.random.default_rng(1).normal(size=(48, 3)).astype(np.float32)
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, kernel_initializer="ones")])
-    model.compile(loss="mse", optimizer="sgd", metrics=[correlation])
+    model.compile(
+        loss="mse",
+        optimizer="sgd",
+        metrics=[correlation],  # on a line of its own
+    )
     model.fit(x, x[:, :1], batch_size=4, shuffle=False, verbose=0)
 
 

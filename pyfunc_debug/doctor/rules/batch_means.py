@@ -167,10 +167,11 @@ def _fix(facts: Facts, given: Given) -> str:
     text = source.text(given.function)
     if isinstance(given.place, ast.Call) and given.name != text:
         text += f', "{given.name}"'
-    replaced = pastes.replaced(facts, given.file, {given.place: f"OfEpoch({text})"})
-    if tf is None or statement is None or replaced is None:
+    if tf is None or statement is None:
         return f"OfEpoch({text}): a metric class that keeps the rows of an epoch"
-    blanks = indent_of(source.lines[statement.lineno - 1])
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    blanks = indent_of(source.lines[first - 1])
     lines = tuple(f"{blanks}{line}" for line in epoch_metrics.class_lines(keras, tf))
-    joined = Edit(given.file, replaced.first, replaced.last, (*lines, *replaced.lines))
+    with_it = source.spliced({given.place: f"OfEpoch({text})"}, first, last)
+    joined = Edit(given.file, first, last, (*lines, *with_it))
     return pastes.written(joined)

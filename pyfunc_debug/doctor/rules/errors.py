@@ -109,7 +109,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         where = f"behind {body}, which had given its element" if refused else f"in {body}"
         yield Finding(
             "body-raised", severity, node, (first,),
-            f"{kind} {where}: {often} (first in call #{first}): {_first_lines(message).rstrip('.')}{after}",
+            f"{kind} {where}: {often} (first in call #{first}){_said(message)}{after}",
             leave or (values.fix if values is not None else facts.stop_at(body, "after" if refused else "error")),
             file, line, several(counts), evidence,
             confidence="likely" if values is not None and values.likely and not leave else "measured",
@@ -162,6 +162,11 @@ def _others(facts: Facts, nodes: list[int], failed: int) -> tuple[int, str]:
         if shape is not None and len(other) == 1 and other[0] != (dtype, shape):
             return passed, f"there {path} is {dtype}{shape}, and {other[0][0]}{other[0][1]} in the {calls} that passed"
     return passed, f"{calls} of it passed"
+
+
+def _said(message: str) -> str:
+    words = _first_lines(message).rstrip(".")
+    return f": {words}" if words else ""
 
 
 def _first_lines(message: str) -> str:

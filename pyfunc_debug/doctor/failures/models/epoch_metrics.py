@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, keras_nam
 
 SAID = " Keras would show the mean of its batches: OfEpoch asks it for all rows of an epoch."
 """What is added to a cause whose paste has the class."""
-_CLASS = """class OfEpoch({keras}.metrics.Metric):  # of all rows of an epoch, at its end: not the mean over its batches
+_CLASS = """class OfEpoch({keras}.metrics.Metric):  # of an epoch's rows, kept until its end: no mean over its batches
     def __init__(self, function, name=None):
         super().__init__(name=name or function.__name__)
         self.function, self.rows = function, []
