@@ -20,11 +20,12 @@ import warnings
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def watch(path: str) -> None:
+def watch(path: str, quiet: bool = False) -> None:
     """Waits, in a process of its own, for the end of this one. Where TensorFlow is loaded already it does nothing.
 
     Args:
       path: The recording that this process will write.
+      quiet: Whether it says how the program ended, and no findings.
     """
     if not hasattr(os, "pidfd_open") or "tensorflow" in sys.modules or threading.active_count() > 1:
         return
@@ -45,7 +46,7 @@ def watch(path: str) -> None:
     try:
         if os.fork() == 0:
             _wait(ended)
-            _tell(path, program)
+            _tell(path, program, quiet)
     finally:
         os._exit(0)
 
@@ -61,7 +62,7 @@ def _wait(ended: int) -> None:
     select.select([ended], [], [])
 
 
-def _tell(path: str, program: int) -> None:
+def _tell(path: str, program: int, quiet: bool) -> None:
     from pyfunc_debug.analysis.death import death_lines
     from pyfunc_debug.api.recording import Recording
     from pyfunc_debug.cli import options
@@ -77,7 +78,7 @@ def _tell(path: str, program: int) -> None:
     told = (textwrap.fill(one, width, subsequent_indent="  ") for one in (f"pyfunc-debug: {lines[0]}", *lines[1:]))
     print("", *told, sep="\n", file=sys.stderr, flush=True)
     with contextlib.closing(Recording(path)) as recording:
-        found = [one for one in recording.findings(front="shell") if one.rule != "died"]
+        found = [] if quiet else [one for one in recording.findings(front="shell") if one.rule != "died"]
     where = os.path.relpath(path)
     options.print_findings(found, width, where)
     print("\n" if found else "", f"recorded in {where}", sep="", file=sys.stderr, flush=True)

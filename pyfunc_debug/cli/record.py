@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     older = f"{program.name}.pfrec" if not folder and not arguments.output and path != f"{program.name}.pfrec" else ""
     ending = _Ending(recording, arguments.quiet, folder, older, copies)
     if folder is None and copies is None:
-        aftermath.watch(recording.path)
+        aftermath.watch(recording.path, arguments.quiet)
     atexit.register(ending.finish)  # before start(): it runs last, after the program's own exit handlers and threads
     breaks: list[Breakpoint] = []
     try:

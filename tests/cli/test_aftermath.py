@@ -97,13 +97,18 @@ def test_a_killed_program_leaves_one_file_and_says_what_it_did(folder, number, e
     recording.close()
 
 
-def test_what_was_found_is_said_of_a_killed_program_too(folder):
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_was_found_is_said_of_a_killed_program_too(folder, quiet):
     (folder / "writes.py").write_text(WRITES)
-    with subprocess.Popen([*COMMAND[:-1], "writes.py"], cwd=folder, stderr=subprocess.PIPE, text=True) as program:
+    asked = [*COMMAND[:-1], *["-q"] * quiet, "writes.py"]
+    with subprocess.Popen(asked, cwd=folder, stderr=subprocess.PIPE, text=True) as program:
         wait_for((folder / "traces").exists)
         wait_for(lambda: found_in(folder / "writes.pfrec"))  # the file has all of its calls
         program.terminate()
         _, said = program.communicate(timeout=HANG_S)
+    if quiet:
+        assert said.endswith("the program was ended by SIGTERM outside any call\nrecorded in writes.pfrec\n")
+        return
     assert "the program was ended by SIGTERM outside any call\n\nwarning: writes.py:6: likely: shift writes" in said
     assert said.endswith("  -> Put above writes.py:6:\n    x = x.copy()\n\nrecorded in writes.pfrec\n")
 
