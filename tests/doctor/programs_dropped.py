@@ -22,6 +22,38 @@ def a_loop_without_a_round():
         raise AssertionError
 
 
+@triggers("all-dropped", says="is not there")
+def a_fit_without_a_batch():
+    def read(path):
+        try:
+            return np.load(path).astype("float32"), False
+        except OSError:
+            return np.zeros(3, "float32"), True
+
+    def parsed(path):
+        x, failed = tf.numpy_function(read, [path], (tf.float32, tf.bool))
+        return tf.ensure_shape(x, [3]), tf.ensure_shape(failed, [])
+
+    data = tf.data.Dataset.from_tensor_slices(["no/b.npy"]).map(parsed).filter(lambda x, failed: tf.logical_not(failed))
+    assert not list(data.map(lambda x, failed: x).batch(2))
+
+
+@triggers("all-dropped", says="caught an exception")
+def no_row_that_is_a_number():
+    def number(text):
+        try:
+            return np.float32(float(text)), True
+        except ValueError:
+            return np.float32(0), False
+
+    data = tf.data.Dataset.from_tensor_slices(["one", "two"])
+    data = data.map(lambda x: tf.numpy_function(number, [x], (tf.float32, tf.bool)))
+    count = 0
+    for _ in data.filter(lambda x, ok: tf.ensure_shape(ok, [])):
+        count += 1
+    assert not count
+
+
 @near("all-dropped")
 def a_loop_that_gets_some():
     def number(text):

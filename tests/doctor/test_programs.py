@@ -36,6 +36,7 @@ from tests.doctor import programs_own_steps as programs_own_steps
 from tests.doctor import programs_passes as programs_passes
 from tests.doctor import programs_pipelines as programs_pipelines
 from tests.doctor import programs_predictions as programs_predictions
+from tests.doctor import programs_seeds as programs_seeds
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_shuffles as programs_shuffles
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
@@ -76,6 +77,8 @@ def mended(source: str, program, fix: str, folder: Path, monkeypatch):
 
 
 WORDS = {
+    "all-dropped": "the exception has to be seen first",
+    "augmented-validation": "what of a function is augmentation only its author knows",
     "changed-by-hand": "nothing is wrong with the program",
     "constant-output": "whether it is meant to be constant only its author knows",
     "empty-fit": "which rows were meant only its author knows",

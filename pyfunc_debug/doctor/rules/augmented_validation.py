@@ -1,0 +1,95 @@
+"""A body that draws random numbers, in the pipeline of `validation_data=` as in that of the training."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.draws.drawn_once import draws_of
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("augmented-validation",)
+_MEANT = ("noise", "mask", "negative", "corrupt", "latent")
+"""In the name of a body or its map: what is drawn there is the task, for validation too."""
+_STEPS = 6
+"""How many statements a dataset is followed back."""
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a body."""
+    told: set[tuple[str, str | None, int | None]] = set()
+    for file, line in pastes.keras_sites(facts):
+        call = pastes.call_at(facts, file, line, "fit")
+        given = next((one.value for one in call.keywords if one.arg == "validation_data"), None) if call else None
+        if not isinstance(given, ast.Name):
+            continue
+        spans = _statements(pastes.source(facts, file), given.id)
+        for node in facts.nodes.values():
+            body = (node.body, node.file, node.line)
+            if node.origin != "user" or body in told or not facts.calls(node.id).count:
+                continue
+            if not _stands_in(node, file, spans) or not _trains_too(facts, node, file, spans):
+                continue
+            found = _finding(facts, node, given.id, file)
+            if found is not None:
+                told.add(body)
+                yield found
+
+
+def _statements(own: Source, name: str) -> list[tuple[int, int, bool]]:
+    """The lines of the statements that make a dataset, and whether what they make is for validation alone."""
+    every = [one for one in pastes.walk(own.tree, ast.Assign) if len(one.targets) == 1]
+    found: list[tuple[int, int, bool]] = []
+    waiting, alone = [name], True
+    for _ in range(_STEPS):
+        made = [one for one in every if ast.unparse(one.targets[0]) in waiting]
+        found += [(one.lineno, one.end_lineno or one.lineno, alone) for one in made]
+        roots = {root for one in made if (root := _root(one.value)) and root not in waiting}
+        if not roots:
+            break
+        waiting, alone = list(roots), False  # others may be made of it
+    return found
+
+
+def _root(value: ast.expr) -> str:
+    """`ds` of `ds.skip(9).batch(2)`."""
+    while isinstance(value, (ast.Call, ast.Attribute)):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return value.id if isinstance(value, ast.Name) else ""
+
+
+def _stands_in(node: Node, file: str, spans: list[tuple[int, int, bool]]) -> bool:
+    return any(
+        frame.file == file and first <= frame.line <= last for frame in node.stack for first, last, _ in spans
+    )  # fmt: skip
+
+
+def _trains_too(facts: Facts, node: Node, file: str, spans: list[tuple[int, int, bool]]) -> bool:
+    """Whether a body runs for the training, too: by a node of its own, or before the data are split."""
+    alone = [one for one in spans if one[2]]
+    if not _stands_in(node, file, alone):
+        return True
+    others = (one for one in facts.nodes.values() if one.origin == "user" and facts.calls(one.id).count)
+    body = (node.body, node.file, node.line)
+    return any((one.body, one.file, one.line) == body and not _stands_in(one, file, spans) for one in others)
+
+
+def _finding(facts: Facts, node: Node, name: str, file: str) -> Finding | None:
+    function = facts.function(node)
+    draws = draws_of(function, facts.tree(node.file)) if function is not None else []
+    made = facts.functions.get(node.function or 0)
+    words = f"{node.body} {made.name if made is not None else ''} {draws[0].text if draws else ''}".lower()
+    if not draws or any(one in words for one in _MEANT):
+        return None
+    site = next((frame for frame in reversed(node.stack) if frame.file == file), None)
+    return Finding(
+        NAMES[0], "note", node.id, (),
+        f"{facts.name(node)} draws random numbers, and stands in the pipeline of validation_data={name}, too: the "
+        "validation gets other elements in each epoch, which are harder than those that are there",
+        f"leave {facts.name(node)} out of {name}: draw in a map of the training data alone",
+        site.file if site is not None else node.file, site.line if site is not None else node.line,
+        evidence=(f"{facts.source_line(node.file, draws[0].line)}: {draws[0].text}",), confidence="likely",
+    )  # fmt: skip
