@@ -421,3 +421,82 @@ def a_difference_that_fits():
     a, b = np.full((2, 4, 4), 200, np.uint8), np.full((2, 4, 4), 100, np.uint8)
     ds = tf.data.Dataset.from_tensor_slices((a, b)).map(lambda x, y: tf.numpy_function(left, [x, y], tf.uint8))
     print([x.numpy().max() for x in ds])
+
+
+# -- wrap-around: casts of negative numbers ----------------------------------------------------------------------------
+
+
+def bright_pixels():
+    return np.random.default_rng(0).integers(0, 256, (4, 6, 6), np.uint8)
+
+
+@triggers("wrap-around", severity="error", says="what is less than its own mean is negative", pastes=True)
+def what_is_less_than_the_mean_as_bytes():
+    def around_the_mean(image):
+        return (image - image.mean()).astype(np.uint8)
+
+    ds = tf.data.Dataset.from_tensor_slices(bright_pixels())
+    list(ds.map(lambda x: tf.numpy_function(around_the_mean, [x], tf.uint8)))
+
+
+@triggers("wrap-around", says="casts image to uint8", pastes=True)
+def a_normalized_image_as_bytes():
+    def standard(image):
+        image = image.astype(np.float32)
+        mean = np.mean(image)
+        image = (image - mean) / (np.std(image) + 1e-7)
+        return image.astype("uint8"), np.int64(1)
+
+    ds = tf.data.Dataset.from_tensor_slices(bright_pixels())
+    list(ds.map(lambda x: tf.numpy_function(standard, [x], [tf.uint8, tf.int64])))
+
+
+@triggers("wrap-around", says="0 becomes -1", pastes=True)
+def an_image_between_minus_one_and_one_as_bytes():
+    def scaled(image):
+        image = image.numpy()
+        return (image / 127.5 - 1.0).astype(np.uint8)
+
+    ds = tf.data.Dataset.from_tensor_slices(np.array([[0, 120, 255], [0, 90, 255]], np.uint8))
+    list(ds.map(lambda x: tf.py_function(scaled, [x], tf.uint8)))
+
+
+@triggers("wrap-around", says="0 becomes -128", pastes=True)
+def a_tensor_around_zero_as_bytes():
+    def centered(image):
+        return tf.cast(tf.cast(image, tf.float32) - 128.0, tf.uint8)
+
+    ds = tf.data.Dataset.from_tensor_slices(np.array([[0, 120, 255], [0, 90, 255]], np.uint8))
+    list(ds.map(lambda x: tf.py_function(centered, [x], tf.uint8)))
+
+
+@near("wrap-around")
+def the_distance_from_the_mean_as_bytes():
+    def distance(image):
+        return np.abs(image - image.mean()).astype(np.uint8)
+
+    list(mapped(distance, bright_pixels(), tf.uint8))
+
+
+@near("wrap-around")
+def more_contrast_within_its_bounds():
+    def stronger(image):
+        return np.clip((image - image.mean()) * 2 + 128, 0, 255).astype(np.uint8)
+
+    list(mapped(stronger, bright_pixels(), tf.uint8))
+
+
+@near("wrap-around")
+def bytes_of_what_is_never_negative():
+    def darker(image):
+        return (image.astype(np.float32) - 20.0).astype(np.uint8)
+
+    list(mapped(darker, np.maximum(bright_pixels(), 20), tf.uint8))
+
+
+@near("wrap-around")
+def the_least_of_an_image_taken_off():
+    def from_zero(image):
+        return (image - image.min()).astype(np.uint8)
+
+    list(mapped(from_zero, bright_pixels(), tf.uint8))

@@ -27,6 +27,7 @@ class Given:
     low: float | None
     high: float | None
     inside: bool
+    mean: float | None = None
 
 
 def given(facts: Facts, nodes: Iterable[Node], name: str) -> list[Given]:
@@ -48,14 +49,14 @@ def returned(facts: Facts, nodes: Iterable[Node]) -> list[Given]:
 def _values(facts: Facts, nodes: Iterable[Node], which: str, of: str | int) -> list[Given]:
     ids = [one.id for one in nodes]
     rows = facts.reader.rows(
-        "SELECT v.call, v.shape, v.dtype, v.min, v.max, v.histogram FROM value v JOIN call c ON c.id = v.call "
+        "SELECT v.call, v.shape, v.dtype, v.min, v.max, v.histogram, v.mean FROM value v JOIN call c ON c.id = v.call "
         f"WHERE c.node IN ({', '.join('?' * len(ids))}) AND c.kind = 'forward' AND c.status = 'ok' AND {which} "
         f"ORDER BY v.call LIMIT {_ROWS}",
         [*ids, of],
     )
     return [
-        Given(call, tuple(json.loads(shape)), dtype, low, high, any(json.loads(counts or "[]")[1:-1]))
-        for call, shape, dtype, low, high, counts in rows if shape is not None
+        Given(call, tuple(json.loads(shape)), dtype, low, high, any(json.loads(counts or "[]")[1:-1]), mean)
+        for call, shape, dtype, low, high, counts, mean in rows if shape is not None
     ]  # fmt: skip
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.body_inputs import Given, as_given, given, returned
+from pyfunc_debug.doctor.bodies.float_casts import as_floats, in_floats
 from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("lost-fraction",)
@@ -75,16 +74,7 @@ def _scaled(
         return None
     own = pastes.source(facts, group[0].file)
     dtype = (node.args or [node.func])[-1]
-    floats = re.sub(r"\w+(?=['\"]?$)", "float32", own.text(dtype))
-    made = pastes.call_of(facts, group[0])
-    tout = argument(made[1], 2, "Tout") if made is not None and made[0] == group[0].file else None
-    listed = tout.elts if isinstance(tout, (ast.List, ast.Tuple)) else [tout]
-    whole = own.text(dtype).strip("'\"").rpartition(".")[2]
-    declared = [one for one in listed if isinstance(one, ast.Attribute) and one.attr == whole]
-    fix = f"{floats} in line {node.lineno}, and in Tout"
-    if len(declared) == 1:
-        pieces: dict[ast.expr, str] = {dtype: floats, declared[0]: f"{own.text(declared[0].value)}.float32"}
-        fix = pastes.all_replaced(facts, group[0].file, pieces)
+    fix = as_floats(facts, group[0], dtype) or f"{in_floats(own.text(dtype))} in line {node.lineno}, and in Tout"
     return _finding(
         facts, group, node, seen,
         f"{own.text(node)} cuts the fractions, and {own.text(image)} is between 0 and 1: {own.text(image.left)} is "

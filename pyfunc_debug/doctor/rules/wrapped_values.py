@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.body_inputs import as_given, returned
+from pyfunc_debug.doctor.bodies.float_casts import as_floats
 from pyfunc_debug.doctor.bodies.grouped import several
+from pyfunc_debug.doctor.bodies.negative_casts import NegativeCast, negative_casts
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Finding, Node
@@ -38,6 +41,10 @@ def check(facts: Facts) -> Iterator[Finding]:
                 if (pair := _proof_of_two(facts, group, term, names)) is not None:
                     yield _finding_of_two(facts, group, term, names, pair)
                     break
+            else:
+                own = pastes.source(facts, node.file)
+                lost = (one for one in negative_casts(facts, group, function) if _always(own, one.cast, function))
+                yield from (_finding_of_cast(facts, group, one) for one in islice(lost, 1))
 
 
 def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tuple[ast.BinOp, ast.expr, str, int, str]]:
@@ -73,7 +80,7 @@ def _computed(facts: Facts, file: str | None, function: Definition) -> Iterator[
             yield one
 
 
-def _always(own: Source, term: ast.BinOp, function: Definition) -> bool:
+def _always(own: Source, term: ast.expr, function: Definition) -> bool:
     """Whether each call computes a term, for all elements: no branch, loop, choice or earlier end stands around it."""
     for one in own.around(term):
         if one is function:
@@ -204,6 +211,29 @@ def _finding(
         (f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",
          other),
     )  # fmt: skip
+
+
+def _finding_of_cast(facts: Facts, group: list[Node], lost: NegativeCast) -> Finding:
+    """What has negative numbers is cast to a dtype that has none."""
+    node, own = group[0], pastes.source(facts, group[0].file)
+    np = pastes.module(facts, node.file, "numpy") or "np"
+    function = facts.function(node)
+    around = [one for one in own.around(lost.cast) if not isinstance(one, ast.Tuple)]
+    given_back = bool(around) and (isinstance(around[0], ast.Return) or around[0] is function)
+    fix = as_floats(facts, node, lost.dtype) if given_back and lost.dtype is not None else ""
+    text = own.text(lost.value)
+    return Finding(
+        NAMES[0], "error", node.id, (lost.call,),
+        f"{facts.name(node)} casts {text} to {lost.kind}, which has no negative numbers, and {lost.why}: -1 becomes "
+        f"{_top(lost.kind)} there, -2 becomes {_top(lost.kind) - 1}",
+        fix or f"float32 there and in Tout; for an image first: {np}.clip({text}, 0, 255)", node.file, lost.cast.lineno,
+        several(one.id for one in group),
+        (f"call #{lost.call}: {facts.inputs(lost.call)} -> {facts.outputs(lost.call)}",),
+    )  # fmt: skip
+
+
+def _top(kind: str) -> int:
+    return (1 << int(kind.removeprefix("uint"))) - 1
 
 
 def _becomes_fractions(facts: Facts, group: list[Node]) -> bool:
