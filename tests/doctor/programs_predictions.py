@@ -45,6 +45,65 @@ def fractions_that_are_flat():
     accuracy(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")]), x, y)
 
 
+@triggers("single-column", severity="error", says="y is [32, 1], with one column", pastes=True)
+def labels_of_one_column_in_a_metric():
+    def acc(y, p):
+        return np.float32((np.argmax(y, -1) == np.argmax(p, -1)).mean())
+
+    def metric(y, p):
+        return tf.ensure_shape(tf.numpy_function(acc, [y, p], tf.float32), [])
+
+    x, y = np.random.rand(64, 4).astype("float32"), np.arange(64).reshape(64, 1) % 3
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="softmax")])
+    model.compile("sgd", "sparse_categorical_crossentropy", metrics=[metric])
+    model.fit(x, y, epochs=1, verbose=0)
+
+
+@triggers("single-column", says="tf.cast(labels[..., 0], tf.int64)", pastes=True)
+def masks_of_one_channel_in_an_eager_body():
+    def same(labels, scores):
+        hits = tf.equal(tf.math.argmax(labels, axis=3), tf.argmax(scores, axis=3))
+        return tf.reduce_mean(tf.cast(hits, tf.float32))
+
+    labels = tf.cast(tf.reshape(tf.range(32) % 3, [2, 4, 4, 1]), tf.float32)
+    tf.py_function(same, [labels, tf.random.uniform([2, 4, 4, 3])], tf.float32)
+
+
+@triggers("single-column", says="(p[..., 0] > 0.5).astype(int)", pastes=True)
+def a_sigmoid_in_a_body():
+    def hits(y, p):
+        guess = p.argmax(axis=1)
+        return np.float32((guess == y).mean())
+
+    y, p = tf.constant([0, 1, 1, 0]), tf.constant([[0.1], [0.8], [0.9], [0.3]])
+    tf.numpy_function(hits, [y, p], tf.float32)
+
+
+@near("single-column")
+def one_hot_labels_in_a_body():
+    def acc(y, p):
+        return np.float32((np.argmax(y, -1) == np.argmax(p, -1)).mean())
+
+    tf.numpy_function(acc, [tf.eye(4), tf.random.uniform([4, 4])], tf.float32)
+
+
+@near("single-column")
+def the_largest_row_of_a_column():
+    def best(scores):
+        return np.argmax(scores, axis=0)
+
+    tf.numpy_function(best, [tf.random.uniform([8, 1])], tf.int64)
+
+
+@near("single-column")
+def labels_that_are_one_column_in_one_call_only():
+    def first(y):
+        return np.argmax(y, axis=-1)
+
+    for columns in (1, 3):
+        tf.numpy_function(first, [tf.random.uniform([4, columns])], tf.int64)
+
+
 @near("single-column")
 def the_largest_of_three_columns():
     x = np.random.default_rng(0).random((16, 4))

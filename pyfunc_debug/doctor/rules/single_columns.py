@@ -1,4 +1,7 @@
-"""What `predict` gives in one column, asked for its largest column, or compared with classes as it is."""
+"""What `predict` gives in one column, asked for its largest column, or compared with classes as it is.
+
+And a body's input with one column, asked for its largest.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,16 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.body_inputs import Given, as_given, given
+from pyfunc_debug.doctor.bodies.grouped import several
+from pyfunc_debug.doctor.bodies.replacement import imports
+from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.doctor.failures.reading.symbols import sizes_of
 from pyfunc_debug.doctor.rules.broadcast_metrics import columns_of, keeps, predictions
 from pyfunc_debug.events import Notice
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Node
 
 NAMES = ("single-column",)
 _FLAT = {"ravel", "flatten", "squeeze", "reshape", "numpy", "copy", "astype", "array", "asarray"}
@@ -21,6 +28,10 @@ _MEANS = ("mean", "sum", "average", "reduce_mean", "reduce_sum", "count_nonzero"
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line that asks."""
+    for group in facts.lines:
+        function = facts.function(group[0])
+        if function is not None and facts.calls_of(group).count:
+            yield from _in_body(facts, group, function)
     told: set[tuple[str, int]] = set()
     for _, _, noticed in facts.notices.get(Notice.PREDICTED_COLUMN, []):
         file, line = noticed["file"], noticed["line"]
@@ -57,6 +68,56 @@ def _largest(
             or f"{text} > ...  # of one column, a bound tells two classes apart",
             noticed["file"], call.lineno, evidence=(_evidence(facts, noticed),),
         )  # fmt: skip
+
+
+def _in_body(facts: Facts, group: Sequence[Node], function: Definition) -> Iterator[Finding]:
+    """`np.argmax(y, -1)` of labels that each call got as [32, 1]."""
+    node, own = group[0], pastes.source(facts, group[0].file)
+    every = [one for one in code.own_nodes(function) if isinstance(one, ast.Call)]
+    for call in (
+        one for one in every if pastes.last_name(one.func) == "argmax" and isinstance(one.func, ast.Attribute)
+    ):
+        of_module = code.root(call.func) in imports(own)
+        given_to = list(call.args) if of_module else [getattr(call.func, "value", None), *call.args]
+        known = {one.arg: one.value for one in call.keywords}
+        array, axis = (given_to[0] if given_to else None), (given_to[1] if len(given_to) > 1 else known.get("axis"))
+        name = as_given(function, array) if isinstance(array, ast.expr) else ""
+        seen = given(facts, group, name) if name and axis is not None else []
+        if not isinstance(array, ast.expr) or axis is None or not seen or set(known) - {"axis"}:
+            continue
+        ranks = {len(one.shape) for one in seen if len(one.shape) > 1 and one.shape[-1] == 1 and one.shape[0] != 0}
+        apart = [one for one in seen if one.low is not None and one.high is not None and one.low < one.high]
+        ends = {f"{rank - 1}" for rank in ranks} | {"-1"}
+        alike = len(ranks) == 1 and all(one.shape[-1:] == (1,) for one in seen)
+        if not alike or not apart or ast.unparse(axis) not in ends:
+            continue
+        first, text = apart[0], own.text(array)
+        yield Finding(
+            NAMES[0], "error", node.id, (first.call,),
+            f"argmax in {facts.name(node)} gives the place of the largest number along the last axis, and {text} is "
+            f"{sizes_of(first.shape)}, with one column: it is 0 everywhere, whatever {text} holds "
+            f"({first.low:.3g} to {first.high:.3g} in call #{first.call})",
+            pastes.written(pastes.replaced(facts, node.file, {call: _column(facts, node, call, array, apart)})),
+            node.file, call.lineno, several(one.id for one in group),
+            (f"call #{first.call}: {facts.inputs(first.call)} -> {facts.outputs(first.call)}",), "measured",
+        )  # fmt: skip
+
+
+def _column(facts: Facts, node: Node, call: ast.Call, array: ast.expr, seen: Sequence[Given]) -> str:
+    """The classes that a single column says: its numbers, or those above the bound between two classes."""
+    text = pastes.source(facts, node.file).atom(array)
+    tf, np = pastes.module(facts, node.file, "tensorflow"), pastes.module(facts, node.file, "numpy")
+    in_ops = tf is not None and ast.unparse(call.func).startswith((f"{tf}.", "K.", "keras."))
+    if node.kind == "py_function" and not in_ops and isinstance(array, ast.Name) and np is not None:
+        text = f"{np}.asarray({text})"
+    column = f"{text}[..., 0]"
+    floats = all("float" in one.dtype for one in seen)
+    signs = floats and any((one.low or 0) < 0 for one in seen)
+    shares = floats and all(one.low is not None and one.high is not None and one.high <= 1 for one in seen)
+    if signs or (shares and any(one.inside for one in seen)):
+        bound = f"{column} > {0 if signs else 0.5}"
+        return f"{tf}.cast({bound}, {tf}.int64)" if in_ops else f"({bound}).astype(int)"
+    return f"{tf}.cast({column}, {tf}.int64)" if in_ops else column
 
 
 def _equal(
