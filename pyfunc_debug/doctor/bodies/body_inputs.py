@@ -41,9 +41,9 @@ def given(facts: Facts, nodes: Iterable[Node], name: str) -> list[Given]:
     return _values(facts, nodes, "v.role = 'input' AND v.path = ?", name)
 
 
-def returned(facts: Facts, nodes: Iterable[Node]) -> list[Given]:
-    """The same of what the calls returned first."""
-    return _values(facts, nodes, "v.role = 'output' AND v.position = ?", 0)
+def returned(facts: Facts, nodes: Iterable[Node], position: int = 0) -> list[Given]:
+    """The same of what the calls returned first, or at another place."""
+    return _values(facts, nodes, "v.role = 'output' AND v.position = ?", position)
 
 
 def _values(facts: Facts, nodes: Iterable[Node], which: str, of: str | int) -> list[Given]:
