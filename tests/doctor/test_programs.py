@@ -36,8 +36,8 @@ from tests.doctor import programs_own_steps as programs_own_steps
 from tests.doctor import programs_passes as programs_passes
 from tests.doctor import programs_pipelines as programs_pipelines
 from tests.doctor import programs_predictions as programs_predictions
-from tests.doctor import programs_seeds as programs_seeds
 from tests.doctor import programs_scales as programs_scales
+from tests.doctor import programs_seeds as programs_seeds
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_shuffles as programs_shuffles
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
