@@ -18,7 +18,7 @@ from pyfunc_debug.records import Node
 
 _DEPTH = 12
 _ROUNDS = 3
-_KEEPS_VALUES = frozenset({
+KEEPS_VALUES = frozenset({
     "cast", "convert_to_tensor", "ensure_shape", "expand_dims", "flip_left_right", "flip_up_down", "identity",
     "random_flip_left_right", "random_flip_up_down", "reshape", "rot90", "squeeze", "transpose",
 })  # fmt: skip
@@ -104,12 +104,12 @@ class Outputs:
         if isinstance(node, ast.Call):
             if (known := self._calls.get(id(node))) is not None:
                 return known[0] if len(known) == 1 else None
-            kept = bool(node.args) and pastes.last_name(node.func) in _KEEPS_VALUES
+            kept = bool(node.args) and pastes.last_name(node.func) in KEEPS_VALUES
             return self.origin(node.args[0], depth - 1) if kept else None
         if isinstance(node, ast.Subscript):
             place = node.slice.value if isinstance(node.slice, ast.Constant) else None
             if isinstance(place, int) and isinstance(node.value, ast.Name):
-                made = self._stored(node.value)
+                made = self.stored(node.value)
                 known = self._calls.get(id(made.value)) if isinstance(made, ast.Assign) else None
                 return known[place] if known is not None and -1 < place < len(known) else None
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -118,7 +118,7 @@ class Outputs:
         return self._of_name(node, depth) if isinstance(node, ast.Name) else None
 
     def _of_name(self, node: ast.Name, depth: int) -> Output | None:
-        made = self._stored(node)
+        made = self.stored(node)
         if made is None:
             function = self.function_of(node)
             return self._given.get(id(function), {}).get(node.id)
@@ -135,7 +135,7 @@ class Outputs:
             return known[names.index(node.id)] if names.count(node.id) == 1 and len(known) == len(names) else None
         return None
 
-    def _stored(self, node: ast.Name) -> ast.stmt | None:
+    def stored(self, node: ast.Name) -> ast.stmt | None:
         """The last statement of its function before a name that gives it a value; one in a block is unsure."""
         function = self.function_of(node)
         if not isinstance(function, ast.FunctionDef):
