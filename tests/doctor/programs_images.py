@@ -393,6 +393,45 @@ def a_size_that_has_a_name():
     list(tf.data.Dataset.from_tensor_slices(np.ones((3, 8, 12, 3), np.uint8)).map(load))
 
 
+@triggers("unknown-shape", says="out = tf.transpose(out, [1, 2, 0])", pastes=True)
+def channels_that_come_first():
+    def read(i):
+        return np.full((3, 8, 8), i, np.float32)
+
+    def load(i):
+        out = tf.numpy_function(read, [i], tf.float32)
+        out.set_shape([None, None, 3])
+        return tf.reduce_mean(out)
+
+    list(tf.data.Dataset.range(4).map(load))
+
+
+@triggers("unknown-shape", says="out = tf.transpose(out, [0, 2, 3, 1])", pastes=True)
+def channels_of_batches_that_come_first():
+    def read(i):
+        return tf.ones((len(i), 1, 6, 8)) * tf.reshape(tf.cast(i, tf.float32), (-1, 1, 1, 1))
+
+    def load(i):
+        out = tf.py_function(read, [i], tf.float32)
+        out.set_shape([None, 6, 8, 1])
+        return tf.reduce_mean(out)
+
+    list(tf.data.Dataset.range(4).batch(2).map(load))
+
+
+@triggers("unknown-shape", says="out = tf.ensure_shape(out, [4, 6, 3])", pastes=True)
+def height_and_width_that_may_be_meant():
+    def read(i):
+        return np.full((4, 6, 3), i, np.float32)
+
+    def load(i):
+        out = tf.numpy_function(read, [i], tf.float32)
+        out.set_shape([6, 4, 3])
+        return tf.reduce_mean(out)
+
+    list(tf.data.Dataset.range(4).map(load))
+
+
 @triggers("wrap-around", says="200 + 100 and more", pastes=True)
 def a_mean_of_two_images():
     def mixed(a, b):

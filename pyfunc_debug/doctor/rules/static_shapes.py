@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.reading.axis_orders import axis_order
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("unknown-shape",)
@@ -78,7 +79,8 @@ def _wrong(
         calls, every = sum(count for _, count, _ in wrong), sum(count for _, count, _ in returned)
         fit = common([shape for shape, _, _ in returned])
         site = facts.site(node.id)
-        turned = _turned(facts, node, static, [one for one, _, _ in returned])
+        shapes = [one for one, _, _ in returned]
+        turned = _turned(facts, node, static, shapes) or _transposed(facts, node, position, static, shapes)
         cause, fix = turned or ("", _fix(facts, node, position, static, fit))
         return Finding(
             NAMES[0], "error", node.id, (first,),
@@ -116,6 +118,23 @@ def _turned(facts: Facts, node: Node, static: Shape, returned: Sequence[Shape]) 
     name = "cv2.resize" if of_opencv else "Pillow's resize"
     fix = pastes.written(pastes.replaced(facts, node.file, {size: new}))
     return (f". {name} takes the width first, and a shape has the height first", fix) if fix else None
+
+
+def _transposed(
+    facts: Facts, node: Node, position: int, static: Shape, returned: Sequence[Shape]
+) -> tuple[str, str] | None:
+    """That the axes are in another order, and the line above set_shape which puts them in that one."""
+    order, call = axis_order(returned, static), _set_shape(facts, node, position)
+    frame = facts.site(node.id)
+    if order is None or call is None or frame is None:
+        return None
+    name = _name(node, position)
+    new = f"{name} = {_tf(facts, frame.file)}.transpose({name}, {list(order)})"
+    statement = pastes.source(facts, frame.file).statement(call.lineno)
+    if not isinstance(statement, ast.Expr) or statement.value is not call:
+        return None
+    fix = pastes.written(pastes.above(facts, frame.file, statement.lineno, new))
+    return ". The axes are in another order: transpose moves them", fix
 
 
 def _missed(
@@ -196,6 +215,17 @@ def _over_batch(facts: Facts, node: Node, static: Shape, shape: Shape) -> str:
 
 def _instead(facts: Facts, node: Node, position: int, static: Shape, shape: Shape) -> str:
     """The line that calls set_shape: reshaped where only axes of one differ, else with a shape that is checked."""
+    name, frame, call = _name(node, position), facts.site(node.id), _set_shape(facts, node, position)
+    if call is None or frame is None:
+        return ""
+    new = f"{name} = {_tf(facts, frame.file)}.ensure_shape({name}, {list(shape)})"
+    if static.count(None) <= 1 and [one for one in static if one != 1] == [one for one in shape if one != 1]:
+        new = f"{name} = {_tf(facts, frame.file)}.reshape({name}, {[-1 if one is None else one for one in static]})"
+    return pastes.written(pastes.replaced(facts, frame.file, {call: new}))
+
+
+def _set_shape(facts: Facts, node: Node, position: int) -> ast.Call | None:
+    """The one call of set_shape on what a node gives, below it in its function."""
     name, frame = _name(node, position), facts.site(node.id)
     tree = facts.tree(frame.file) if frame is not None else None
     functions = pastes.around(tree, frame.line, ast.FunctionDef) if frame is not None else []
@@ -203,12 +233,7 @@ def _instead(facts: Facts, node: Node, position: int, static: Shape, shape: Shap
         one for one in pastes.walk(functions[-1] if functions else tree, ast.Call)
         if ast.unparse(one.func) == f"{name}.set_shape" and frame is not None and one.lineno > frame.line
     ]  # fmt: skip
-    if len(calls) != 1 or frame is None:
-        return ""
-    new = f"{name} = {_tf(facts, frame.file)}.ensure_shape({name}, {list(shape)})"
-    if static.count(None) <= 1 and [one for one in static if one != 1] == [one for one in shape if one != 1]:
-        new = f"{name} = {_tf(facts, frame.file)}.reshape({name}, {[-1 if one is None else one for one in static]})"
-    return pastes.written(pastes.replaced(facts, frame.file, {calls[0]: new}))
+    return calls[0] if len(calls) == 1 else None
 
 
 def _around(facts: Facts, node: Node, shape: Shape) -> str:

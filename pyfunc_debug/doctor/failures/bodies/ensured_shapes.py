@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from pyfunc_debug.doctor.failures.bodies.output_contract import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.axis_orders import axis_order
 from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, user_nodes
 from pyfunc_debug.doctor.failures.reading.refused_ops import fits, sizes
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import dotted
-from pyfunc_debug.doctor.failures.reading.symbols import calls, sizes_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, sizes_of
 
 _SAID = re.compile(r"Shape of tensor (\S+) \[([\d,]*)\] is not compatible with expected shape \[([\d,?]*)\]")
 _RESULTS = (
@@ -57,6 +58,12 @@ def explain(situation: Situation) -> Explanation | None:
             return None
         merged = _with_open(tuple(one[0] if len(set(one)) == 1 else None for one in zip(*results.values())), wanted)
         edit = edit_of(file, source.replaced({call.args[1]: written(merged)}))
+        order = axis_order(list(results.values()), wanted)
+        if order is not None:
+            text = f"{alias(situation.last, 'tensorflow') if situation.last is not None else 'tf'}.transpose"
+            edit = edit_of(file, source.replaced({call.args[0]: f"{text}({source.text(call.args[0])}, {list(order)})"}))
+            cause += ". The axes are in another order: transpose moves them."
+            return Explanation(RULE, file, call.lineno, cause, edit, "", "likely")
         often = "its 1 call" if len(results) == 1 else f"all {len(results):,} calls"
         return Explanation(RULE, file, call.lineno, f"{cause}: so it did in {often}.", edit, "", "likely")
     number = next(one for one, shape in results.items() if shape == got)

@@ -6,9 +6,10 @@ import ast
 import math
 import re
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.axis_orders import axis_order
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of
 from pyfunc_debug.doctor.failures.reading.symbols import alias, method_calls
 
 RULE = "unknown-shape"
@@ -35,6 +36,14 @@ def explain(situation: Situation) -> Explanation | None:
             f"set_shape says [{', '.join(sizes)}] of {name}, and its values are [{', '.join(real)}]: it changes "
             "nothing."
         )
+        order = axis_order([_numbers(real)], _numbers(sizes))
+        if order is not None and "." not in name and isinstance(source.parent(call), ast.Expr):
+            tf = alias(situation.last, "tensorflow") if situation.last is not None else "tf"
+            cause += " The axes are in another order: transpose moves them."
+            line = f"{indent_of(source.lines[call.lineno - 1])}{name} = {tf}.transpose({name}, {list(order)})"
+            return Explanation(
+                RULE, file, call.lineno, cause, Edit(file, call.lineno, call.lineno - 1, (line,)), "", "likely"
+            )
         same = "?" not in sizes and math.prod(map(int, sizes)) == math.prod(map(int, real))
         if not same or "." in name or not isinstance(source.parent(call), ast.Expr):
             advice = f"Say the shape that it has, or reshape it: {name} = tf.reshape({name}, [...])."
@@ -44,6 +53,10 @@ def explain(situation: Situation) -> Explanation | None:
         edit = edit_of(file, source.replaced({call: f"{name} = {tf}.reshape({name}, [{', '.join(sizes)}])"}))
         return Explanation(RULE, file, call.lineno, cause, edit, "", "likely")
     return None
+
+
+def _numbers(sizes: list[str]) -> tuple[int | None, ...]:
+    return tuple(int(one) if one.isdigit() else None for one in sizes)
 
 
 def written_sizes(call: ast.Call) -> list[str]:
