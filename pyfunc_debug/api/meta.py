@@ -57,7 +57,14 @@ def first_meta(options: Options) -> dict[str, Any]:
         "cores": cores(),
         "budget": options.budget.file_bytes,
         "folder_budget": options.budget.folder_bytes,
+        "hash_seed": _hash_seed(),
     }  # fmt: skip
+
+
+def _hash_seed() -> str:
+    """What the hashes of texts were begun with, where the environment says it; "" where each run has its own."""
+    seed = "" if sys.flags.ignore_environment else os.environ.get("PYTHONHASHSEED", "")
+    return seed if seed.isdigit() else ""
 
 
 def last_meta(limits: str, ended: dict[str, Any] | None, end_ns: int) -> dict[str, Any]:

@@ -76,7 +76,7 @@ _META: dict[str, Spec] = {
     "cost": ({str: (int, float)}, NoneType), "process": dict, "ring": (str, NoneType), "journal": str,
     "imported": [str], "program": (str, NoneType), "folder_budget": (int, NoneType), "folder_full": bool,
     "gil": (dict, NoneType), "inputs": (list, NoneType),
-    "role": str, "rank": (int, NoneType), "anchors": [list],
+    "role": str, "rank": (int, NoneType), "anchors": [list], "hash_seed": str,
     "death": {"sign_ns": int, "running": [int], "recovered": int, "missing": int},
 }  # fmt: skip
 

@@ -46,6 +46,7 @@ NAMES = {
 _META = {
     "schema", "pid", "versions", "clock", "anchors", "budget", "state", "dropped", "cost", "end_ns", "cores", "gil",
     "others", "journal", "limits", "options", "rank", "role", "troubles", "death", "folder_budget", "folder_full",
+    "hash_seed",
 }  # fmt: skip
 """Entries of `meta` that name nothing. `options` holds globs over names."""
 _PLACES: dict[str, Any] = {
