@@ -666,6 +666,18 @@ def a_path_that_is_returned_beside_what_is_declared():
         pass
 
 
+@triggers("output-contract", says="masts returned does not become variant", pastes=True)
+def a_tout_of_no_array_and_an_exception_that_is_caught():
+    def masts(ship):
+        return np.arange(3)
+
+    ships = tf.data.Dataset.range(2).map(lambda ship: tf.py_function(masts, [ship], tf.variant))
+    try:
+        list(ships)
+    except Exception as error:
+        print("went on", type(error).__name__)
+
+
 # -- slow-read ---------------------------------------------------------------------------------------------------------
 
 HALF_A_SECOND = "UPDATE call SET end_ns = start_ns + 500000000"

@@ -23,7 +23,7 @@ from pyfunc_debug.records import FROM_GENERATOR, Finding, Node, Severity
 NAMES = ("body-raised", "stop-iteration")
 _SAME = 150
 """Exceptions with texts that begin alike are the same."""
-_CONTRACT = re.compile(r"(the body returned .+, but Tout has \d+|value \d+ .+, but Tout says \w+)")
+CONTRACTS = re.compile(r"(the body returned .+, but Tout has \d+|value \d+ .+, but Tout says \w+)")
 """How the recorder says what TensorFlow says only of a token (`pyfunc_0`)."""
 _FUNCTION_NODE = re.compile(r"\{\{function_node \S+\}\} ")
 _KERAS = re.compile(r"Exception encountered when calling [\w.]+\(\)\.$")
@@ -31,7 +31,7 @@ _KERAS = re.compile(r"Exception encountered when calling [\w.]+\(\)\.$")
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _CONVERTING = re.compile(
     r"[Cc]onvert|Tensor conversion|EagerTensor of dtype|unsupported (?:object )?type|array element with a sequence"
-    r"|compute Pack as input"
+    r"|compute Pack as input|Invalid dtype argument value"
 )
 
 
@@ -57,13 +57,13 @@ def check(facts: Facts) -> Iterator[Finding]:
         counts = {row[0]: row[5] for row in group}
         message, frames = reader.rows("SELECT message, frames FROM failure WHERE id = ?", (failure,))[0]
         inner = json.loads(frames)
-        if not inner and facts.source(file) and converting(message):
+        if not inner and facts.source(file) and (converting(message) or had_returned(facts, node, first)):
             continue  # the body had returned: `returned` tells of what TensorFlow did not take
         if _plain(f"{kind}: {message}").startswith(explained) and kind != "StopIteration":
             continue  # failed_programs says more
         if lost and "its function is not in this process" in body:
             continue  # as above
-        if _CONTRACT.fullmatch(message) and any(f"{body} " in one for one in contracts):
+        if CONTRACTS.fullmatch(message) and any(f"{body} " in one for one in contracts):
             continue  # as above: the exception that reached the user is another one, in TensorFlow's words
         from_generator = facts.is_generator(facts.nodes[node])
         if kind == "KeyError" and from_generator and all(is_installed(one[0]) for one in inner):
@@ -182,6 +182,13 @@ def _first_lines(message: str) -> str:
 def converting(message: str) -> bool:
     """Whether an exception's text says that TensorFlow could not convert a value."""
     return bool(_CONVERTING.search(message))
+
+
+def had_returned(facts: Facts, node: int, call: int) -> bool:
+    """Whether a call is known to have returned: the recording has kept what."""
+    return facts.has("returned") and bool(
+        facts.reader.rows("SELECT 1 FROM returned WHERE node = ? AND first = ? LIMIT 1", (node, call))
+    )
 
 
 _TYPES_OF_TENSORFLOW = re.compile(r"(?:^|\.)(?:InvalidArgument|Internal|Unimplemented|Unknown)Error$")

@@ -19,8 +19,9 @@ from pyfunc_debug.doctor.bodies.returned_kinds import (
     one_array,
 )
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.bodies.handle_touts import HANDLES
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.rules.errors import converting
+from pyfunc_debug.doctor.rules.errors import CONTRACTS, converting, had_returned
 from pyfunc_debug.records import Finding, Node
 
 NAMES = (CONTRACT,)
@@ -49,7 +50,8 @@ def _not_converted(facts: Facts) -> Iterator[Finding]:
     ):
         node = facts.nodes[number]
         kind, message = facts.reader.rows("SELECT type, message FROM failure WHERE id = ?", (failure,))[0]
-        if not facts.source(node.file) or not converting(message):
+        other = had_returned(facts, number, first) and not CONTRACTS.fullmatch(message)  # `_failed` tells of these
+        if not facts.source(node.file) or not (converting(message) or other):
             continue  # a body without lines of the user's may have raised it
         ended = facts.meta.get("ended")
         failed = isinstance(ended, dict) and ended.get("error") is not None
@@ -70,6 +72,14 @@ def _other_tout(facts: Facts, node: Node, message: str) -> str:
     """The call with the Tout of what the body returned, where an exception's text says that; else empty."""
     if not node.tout:
         return pastes.with_tout(facts, node, "[]") or "Tout=[]"
+    if set(node.tout) & set(HANDLES):
+        kind = next((one for kinds in by_body(facts) for one in kinds if one.node.id == node.id), None)
+        fits = kind is not None and (kind.count or 1) == len(node.tout)
+        own = fitting_tout(kind) if kind is not None and fits else []
+        own = [one if to in HANDLES else f"tf.{to}" for one, to in zip(own, node.tout)]
+        if not own or set(own) & {f"tf.{one}" for one in HANDLES}:
+            return f"Tout has to be the dtypes of what {node.body} returns: no array is a {', '.join(node.tout)}"
+        return declaring(facts, node, own[0] if len(own) == 1 else f"[{', '.join(own)}]")
     number, tensor = _NUMBER.search(message), _TENSOR.search(message)
     if len(node.tout) > 1 or (number is None and tensor is None):
         return ""

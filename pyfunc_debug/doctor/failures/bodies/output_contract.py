@@ -7,6 +7,8 @@ import json
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.failures.bodies import handle_touts
+from pyfunc_debug.doctor.failures.bodies.handle_touts import HANDLES
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.reading.nodes import (
@@ -33,6 +35,7 @@ _DTYPE = re.compile(r"(\d+)-th value returned by pyfunc_\d+ is (\w+), but expect
 _TENSOR = re.compile(r"Tensor conversion requested dtype (\w+) for Tensor with dtype (\w+)")
 _CONVERT = re.compile(r"Cannot convert (.*?) to EagerTensor of dtype (\w+)", re.DOTALL)
 _UNSUPPORTED = re.compile(r"Unsupported object type (NoneType|\w+)")
+_NO_ARRAY = re.compile(r"Invalid dtype argument value (?:20|21)\b|to a Tensor \(Unexpected numpy data type\)")
 _OF_TEXT = ("float32", "float64", "int32", "int64")
 """Dtypes that tf.strings.to_number gives."""
 _WORDS = {"float": "float32", "double": "float64", "half": "float16", "str": "string"}
@@ -44,6 +47,7 @@ def explain(situation: Situation) -> Explanation | None:
     for pattern, tell in (
         (_COUNT, _count),
         (_DTYPE, _dtype),
+        (_NO_ARRAY, _handle),
         (_TENSOR, _tensor),
         (_CONVERT, _convert),
         (_UNSUPPORTED, _object),
@@ -51,7 +55,7 @@ def explain(situation: Situation) -> Explanation | None:
         found = pattern.search(text)
         if found is None:
             continue
-        if pattern in (_TENSOR, _CONVERT) and not _while_converting(situation):
+        if pattern in (_NO_ARRAY, _TENSOR, _CONVERT) and not _while_converting(situation):
             continue
         if failed_gradient(situation) is not None:
             return None  # TensorFlow's own values, and not what the body returned
@@ -202,15 +206,28 @@ def _is_list(value: ast.expr, function: ast.AST, deep: int = 0) -> bool:
 
 def _dtype(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
     position, got, wanted = int(found[1]), *(_WORDS.get(found[group], found[group]) for group in (2, 3))
+    if wanted in HANDLES and node.tout[position : position + 1] == (wanted,):
+        own = [one or "" for one in _seen_dtypes(situation, node, len(node.tout))]
+        own[position] = got
+        return _explanation(situation, node, *handle_touts.declared(situation, node, position, got, own))
     return _other_dtype(situation, node, position, got, wanted)
 
 
+def _handle(situation: Situation, node: Node, _: re.Match[str]) -> Explanation | None:
+    told = handle_touts.converted(situation, node)
+    return _explanation(situation, node, *told) if told is not None else None
+
+
 def _tensor(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    if found[1] in HANDLES and (told := _handle(situation, node, found)) is not None:
+        return told
     return _other_dtype(situation, node, _place(situation, node, found[1]), found[2], found[1])
 
 
 def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
     value, wanted = found[1], _WORDS.get(found[2], found[2])
+    if wanted in HANDLES and (told := _handle(situation, node, found)) is not None:
+        return told
     got = "string" if value[:1] in "'\"b" else "float32" if "." in value or "e" in value else ""
     if not got:
         cause = f"{_begin(node)} returned {short(value, 40)}, which does not become {wanted} as Tout declares."
@@ -304,12 +321,21 @@ def _elsewhere(situation: Situation, node: Node, got: str, wanted: str) -> str:
 
 def _others_fitted(situation: Situation, node: Node) -> int:
     """How many calls of the body returned what Tout says."""
-    rows = situation.rows(
-        "SELECT count(*) FROM call c JOIN node n ON n.id = c.node JOIN node own ON own.id = ? WHERE n.file = own.file "
-        "AND n.line = own.line AND n.body = own.body AND n.tout = own.tout AND c.kind = 'forward' AND c.status = 'ok'",
-        (node.id,),
+    same = (
+        "JOIN node own ON own.id = ? WHERE n.file = own.file AND n.line = own.line AND n.body = own.body AND "
+        "n.tout = own.tout"
     )
-    return int(rows[0][0]) if rows else 0
+    if node.kind == "py_function":
+        rows = situation.rows(
+            f"SELECT count(*) FROM call c JOIN node n ON n.id = c.node {same} AND c.kind = 'forward' AND "
+            "c.status = 'ok'", (node.id,)
+        )  # fmt: skip
+        return int(rows[0][0]) if rows else 0
+    kinds = situation.rows(  # TensorFlow compares these after the call, which ends well
+        f"SELECT r.calls, r.dtypes FROM returned r JOIN node n ON n.id = r.node {same}", (node.id,)
+    )
+    fitting = (calls for calls, own in kinds if all(one in (None, to) for one, to in zip(json.loads(own), node.tout)))
+    return sum(fitting)
 
 
 def _this_return(situation: Situation, node: Node, spot: Spot | None, got: str, wanted: str) -> Edit | None:
