@@ -12,12 +12,14 @@ from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, in_place
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.failures.reading.symbols import lookup
 from pyfunc_debug.doctor.failures.reading.tables import is_frame, is_table, valued
 
 _PLAIN = (str, int, float, bytes, bool)
+_DICTS = (dict, collections.defaultdict, collections.OrderedDict)
 _MOST = 200_000
 """Keys that are looked through."""
+_WIDEST = 50
+"""Letters of what is asked."""
 _FORMS = 20
 """Extensions, and lengths of numbers with zeros in front, that are tried."""
 _CASE = "they differ in upper and lower case"
@@ -39,8 +41,8 @@ def explain(situation: Situation) -> Explanation | None:
         if edit is not None:
             return Explanation(
                 RULE, spot.file, spot.line,
-                f"{short(owner, 30)} has no key {short(repr(key), 40)}, but has {short(repr(near), 40)}: {how}.", edit,
-                "", "likely",
+                f"{short(owner, _WIDEST)} has no key {short(repr(key), 40)}, but has {short(repr(near), 40)}: {how}.",
+                edit, "", "likely",
             )  # fmt: skip
     return _absent(spot, key, node, owner, keys)
 
@@ -52,40 +54,59 @@ def _absent(spot: Spot, key: str | float, node: ast.expr, owner: str, keys: froz
     some = sorted(keys, key=str)[:3]
     listed = short(", ".join(map(repr, some)), 60) + (", ..." if len(keys) > len(some) else "")
     cause = (
-        f"{short(owner, 30)} has no key {short(repr(key), 40)}. It has {len(keys):,} "
-        f"key{'s' * (len(keys) > 1)}: {listed}."
+        f"{short(owner, _WIDEST)} has no key {short(repr(key), 40)}. It has {len(keys):,} "
+        f"key{'s' * (len(keys) > 1)}: {listed}{'.' * (not listed.endswith('...'))}"
     )
-    asked = short(spot.source.text(node), 30)
-    advice = f"Give it that key; or ask {short(owner, 30)}.get({asked}, ...) with a value that stands for all others."
+    got = f"{short(owner, _WIDEST)}.get({short(spot.source.text(node), 30)}, ...)"
+    advice = f"Give it that key; or ask {got} with a value that stands for all others."
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
 
 
 def _asked(spot: Spot, key: Any) -> tuple[ast.expr, str, frozenset[Any]] | None:
     """The key's expression, the text of what is asked, and its keys, where the line asks one thing that lacks it."""
     statement = spot.statement
-    found = []
+    found, sure, others = [], 0, 0
     for one in ast.walk(statement) if statement is not None else ():
         if not isinstance(one, ast.Subscript) or not isinstance(one.ctx, ast.Load):
             continue
-        keys = _keys(one.value, spot)
         asked = one.slice.elts[0] if isinstance(one.slice, ast.Tuple) and one.slice.elts else one.slice
-        known = _plain(lookup(asked, spot))
-        same = known is None or (type(known) in _PLAIN and known == key)
-        if keys and key not in keys and same and not isinstance(asked, ast.Constant):
+        known = asked.value if isinstance(asked, ast.Constant) else _plain(_value(asked, spot))
+        if isinstance(asked, ast.Slice) or (known is not None and (type(known) not in _PLAIN or known != key)):
+            continue
+        keys = _keys(one.value, spot)
+        if keys and key not in keys and not isinstance(asked, ast.Constant):
             found.append((asked, spot.source.text(one.value), keys))
-    return found[0] if len(found) == 1 else None
+            sure += known is not None
+        elif _value(one.value, spot) is None:  # a dict that is not known may be what lacks the key
+            others += 1
+    return found[0] if len(found) == 1 and (sure or not others) else None
 
 
 def _keys(node: ast.expr, spot: Spot) -> frozenset[Any] | None:
     """The keys of a dict, or of a table's rows (`df.loc`), of Python's own types: others may run the user's code."""
     rows = node.value if isinstance(node, ast.Attribute) and node.attr == "loc" else None
-    value = table = valued(node if rows is None else rows, spot)
+    value = table = _value(node if rows is None else rows, spot)
     if is_table(table) and (rows is not None or not is_frame(table)) and len(table) <= _MOST:
         value = dict.fromkeys(table.index.tolist())
-    if type(value) not in (dict, collections.defaultdict, collections.OrderedDict) or len(value) > _MOST:
+    if type(value) not in _DICTS or len(value) > _MOST:
         return None
     keys = [_plain(one) for one in list(value)]
     return frozenset(keys) if all(type(one) in _PLAIN for one in keys) else None
+
+
+def _value(node: ast.expr, spot: Spot) -> Any:
+    """What an expression stands for, also `self.table[kind]`, of a list, a tuple or a dict; None where it is not known.
+
+    Its parts are looked up: nothing of the user's runs.
+    """
+    value = valued(node, spot)
+    if value is not None or not isinstance(node, ast.Subscript):
+        return value
+    owner, key = _value(node.value, spot), node.slice
+    at = _plain(key.value if isinstance(key, ast.Constant) else _value(key, spot))
+    if type(owner) in _DICTS and type(at) in _PLAIN:
+        return dict.get(owner, at)
+    return owner[at] if type(owner) in (list, tuple) and type(at) is int and -len(owner) <= at < len(owner) else None
 
 
 def _plain(value: Any) -> Any:
