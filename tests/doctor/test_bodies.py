@@ -182,3 +182,22 @@ def test_a_body_of_a_library_is_told_at_the_users_line():
     assert raised.file == __file__
     assert raised.line == step.__code__.co_firstlineno + 1
     assert raised.message.startswith("LinAlgError in inv: once")
+
+
+def test_a_generator_that_raises_is_told_by_the_number_of_its_element_in_that_pass():
+    passes = []
+
+    def rows():
+        passes.append(0)
+        for text in ["1 2", "3 4", "5 x" if len(passes) == 2 else "5 6"]:
+            yield np.float32([float(one) for one in text.split()])
+
+    def run():
+        ds = tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec([2], tf.float32))
+        for _ in range(2):
+            tried(list, ds)
+
+    found, _ = findings(run)
+    (raised,) = found["body-raised"]
+    assert re.search(r"\(first in call #\d+, for its element 3\)", raised.message)
+    assert "it had yielded 2 elements before" in raised.evidence

@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.datasets.earlier_batches import batch_before
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.generators.element_numbers import element_number
 from pyfunc_debug.doctor.text import held_names
 from pyfunc_debug.program.error_text import plain
 from pyfunc_debug.program.frames import is_installed, is_tensorflow
@@ -93,6 +94,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         evidence += _held(facts, kind, message, (file, line))
         passed, contrast = _others(facts, list(counts), first)
+        number = element_number(facts.reader.rows, node, first) if from_generator else None
+        if number is not None and passed:  # the call that found its end is none of its elements
+            contrast = f"it had yielded {number - 1:,} {'element' if number == 2 else 'elements'} before"
         evidence += (contrast,) if contrast else ()
         severity, after = _outcome(facts, kind)
         left_out = passed and severity == "error" and facts.nodes[node].function is not None
@@ -105,11 +109,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         values = came_in(facts, node, first, message)
         if values is not None and not leave and batch is None:
             after += f". {values.words}"
+        which = f", for its element {number:,}" if number is not None else ""
         refused = from_generator and bool(inner) and all(is_installed(one[0]) for one in inner)
         where = f"behind {body}, which had given its element" if refused else f"in {body}"
         yield Finding(
             "body-raised", severity, node, (first,),
-            f"{kind} {where}: {often} (first in call #{first}){_said(message)}{after}",
+            f"{kind} {where}: {often} (first in call #{first}{which}){_said(message)}{after}",
             leave or (values.fix if values is not None else facts.stop_at(body, "after" if refused else "error")),
             file, line, several(counts), evidence,
             confidence="likely" if values is not None and values.likely and not leave else "measured",

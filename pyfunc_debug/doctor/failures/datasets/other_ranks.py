@@ -9,9 +9,10 @@ from collections import Counter
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import Node, user_generators
 from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.generators.element_numbers import element_number
 
 RULE = "generator"
-_SHAPES = re.compile(r"shape|rank|dimension|axis|size", re.I)
+_SHAPES = re.compile(r"shape|rank|dimension|ndims|axis|size", re.I)
 _LEAST = 2
 """Elements that say of what rank they are."""
 
@@ -27,9 +28,11 @@ def explain(situation: Situation) -> Explanation | None:
         found = _other(node, situation)
         if found is not None:
             odd, usual, call, count = found
+            number = element_number(situation.rows, node.id, call)
+            which = f" as element {number:,}" if number is not None else " once"
             cause = (
-                f"{node.called} yielded {odd} in call #{call}, where {count} others were {usual}: an op of the dataset "
-                "failed on the number of its axes."
+                f"{node.called} yielded a value of shape {odd}{which}, where {count:,} others had {usual}: an op of "
+                "the dataset failed on the number of its axes."
             )
             advice = f"Let {node.called} yield one number of axes."
             if usual.count(",") == 2 and usual.endswith(" 3]") and odd.removesuffix("]") == usual.rpartition(",")[0]:
@@ -40,22 +43,25 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _other(node: Node, situation: Situation) -> tuple[str, str, int, int] | None:
-    """The odd element's dtype and shape, those of the others, its call, and how many others there are."""
+    """The odd element's shape, that of the others, its call, and how many others there are.
+
+    Its dtype is not known: TensorFlow has cast it to what from_generator declares.
+    """
     rows = situation.rows(
-        "SELECT v.call, v.path, v.dtype, v.shape FROM value v JOIN call c ON c.id = v.call "
+        "SELECT v.call, v.path, v.shape FROM value v JOIN call c ON c.id = v.call "
         "WHERE c.node = ? AND v.role = 'output' ORDER BY v.call",
         (node.id,),
     )
-    by_path: dict[str, list[tuple[int, str, tuple[int, ...]]]] = {}
-    for call, path, dtype, text in rows:
+    by_path: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+    for call, path, text in rows:
         if text:
-            by_path.setdefault(path, []).append((call, dtype, tuple(json.loads(text))))
+            by_path.setdefault(path, []).append((call, tuple(json.loads(text))))
     for given in by_path.values():
-        ranks = Counter(len(shape) for _, _, shape in given)
+        ranks = Counter(len(shape) for _, shape in given)
         (usual, count), *rest = ranks.most_common()
         if len(rest) != 1 or count < _LEAST or count <= rest[0][1]:
             continue
-        call, dtype, shape = next(one for one in given if len(one[2]) != usual)
-        like = next(one for one in given if len(one[2]) == usual)
-        return f"{dtype}{list(shape)}", f"{like[1]}{list(like[2])}", call, count
+        call, shape = next(one for one in given if len(one[1]) != usual)
+        like = next(one for one in given if len(one[1]) == usual)
+        return f"{list(shape)}", f"{list(like[1])}", call, count
     return None
