@@ -498,6 +498,76 @@ def three_values_that_are_used_as_a_list():
     list(tf.data.Dataset.range(2).map(loaded))
 
 
+# -- empty-epochs: a generator that reads an iterator from outside -----------------------------------------------------
+
+
+@triggers("empty-epochs", says="output_signature=tf.TensorSpec(())).skip(6)", pastes=True)
+def one_iterator_for_training_and_validation():
+    numbers = [np.float32(i) for i in range(10)]
+    it = iter(numbers)
+
+    def gen():
+        for x in it:
+            yield x * 2
+
+    train = tf.data.Dataset.from_generator(gen, output_signature=tf.TensorSpec(())).take(6)
+    val = tf.data.Dataset.from_generator(gen, output_signature=tf.TensorSpec(()))
+    for _ in range(2):
+        for x in train.batch(2):
+            assert x.shape == (2,)
+        for x in val.batch(2):
+            assert x.shape == (2,)
+
+
+@triggers("empty-epochs", says="which is made once, in line", pastes=True)
+def one_iterator_for_epochs_of_fit():
+    x = np.random.rand(8, 3).astype("float32")
+    pairs = zip(x, x[:, 0])
+
+    def rows():
+        while True:
+            try:
+                row, target = next(pairs)
+            except StopIteration:
+                return
+            yield row, target
+
+    spec = (tf.TensorSpec((3,)), tf.TensorSpec(()))
+    data = tf.data.Dataset.from_generator(rows, output_signature=spec).batch(4)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, epochs=2, verbose=0)
+
+
+@triggers("empty-epochs", says="a later pass got none", pastes=True)
+def one_generator_for_two_datasets():
+    def numbers():
+        yield from map(np.float32, range(6))
+
+    source = numbers()
+
+    def halves():
+        for one in source:
+            yield one / 2
+
+    first = tf.data.Dataset.from_generator(halves, output_signature=tf.TensorSpec(()))
+    second = tf.data.Dataset.from_generator(halves, output_signature=tf.TensorSpec(()))
+    counts = [len(list(one)) for one in (first, second)]
+    assert counts[0] == 6
+
+
+@near("empty-epochs")
+def one_iterator_that_two_datasets_share_in_one_pass():
+    items = iter([np.float32(i) for i in range(10)])
+
+    def gen():
+        for one in items:
+            yield one + 1
+
+    data = tf.data.Dataset.from_generator(gen, output_signature=tf.TensorSpec(()))
+    assert (len(list(data.take(6))), len(list(data))) == (6, 4)
+
+
 # -- empty-epochs: one iterator, made before the loop over epochs ------------------------------------------------------
 
 

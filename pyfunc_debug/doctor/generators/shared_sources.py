@@ -78,7 +78,7 @@ def _taken(function: Definition, tree: ast.Module) -> Iterator[Source]:
         if isinstance(function, ast.Lambda) and one is function.body:  # `lambda: rows`
             looped = function.body
         text = dotted(looped)
-        if looped is not None and text and (_is_iterator(tree, text) or _is_file(tree, text)):
+        if looped is not None and text and (is_iterator(tree, text) or _is_file(tree, text)):
             yield Source(text, looped.lineno, _is_safe(tree, text))
 
 
@@ -94,7 +94,7 @@ def _takes(call: ast.Call, holder: str, last: str, tree: ast.Module) -> bool:
     return any(isinstance(one, (ast.List, ast.ListComp, ast.Call)) for one in given)
 
 
-def _is_iterator(tree: ast.Module, name: str) -> bool:
+def is_iterator(tree: ast.Module, name: str) -> bool:
     """Whether a name is given an iterator, which one pass uses up, wherever it is given something."""
     given = pastes.assigned(tree, name)
     generators = {

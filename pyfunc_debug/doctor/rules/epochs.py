@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.datasets.cached_chains import before, cache_at, is_held
 from pyfunc_debug.doctor.draws.drawn_once import draws_of
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
-from pyfunc_debug.doctor.generators import used_generators
+from pyfunc_debug.doctor.generators import used_generators, used_sources
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cached-random", "empty-epochs")
@@ -43,6 +43,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     reported: set[tuple[str | None, int | None]] = set()
     used_up: set[str] = set()
     loops = facts.meta.get("inputs") or []
+    sources = list(used_sources.used(facts))
+    named = {node.token for one in sources for node in one.nodes}
     for loop in loops:
         repeated = any("Repeat" in stage["kind"] for stage in loop["stages"])
         if loop["iterators"] < 2 and not repeated and not _shared(facts, loop, loops, by_token):
@@ -52,9 +54,12 @@ def check(facts: Facts) -> Iterator[Finding]:
             reported.add((found.file, found.line))
             yield found
         if loop.get("empty") and loop["taken"]:
-            used_up |= {token for stage in loop["stages"] for token in stage["tokens"]}
-            yield _used_up(facts, loop)
+            tokens = {token for stage in loop["stages"] for token in stage["tokens"]}
+            used_up |= tokens
+            if not tokens & named:
+                yield _used_up(facts, loop)
     yield from kept_iterators.check(facts, "empty-epochs")
+    yield from (one.finding for one in sources)
     keras = list(used_generators.of_keras(facts))
     yield from keras
     if not keras:
