@@ -239,6 +239,7 @@ class Notice(str, Enum):
     DATA_ENDED = "data-ended"
     REUSED_BATCH = "reused-batch"
     SORTED_SPLIT = "sorted-split"
+    CUT_ELEMENT = "cut-element"
     PREDICTED_COLUMN = "predicted-column"
     COMPILED_LOSS = "compiled-loss"
     TARGET_RANGE = "target-range"

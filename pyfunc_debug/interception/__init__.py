@@ -105,6 +105,7 @@ class Interception:
         """
         self.on = False
         self.stop_lines()
+        self._nodes.yields.stop()
         foreign = self._patches.revert() + self._elements.stop()
         self._gradients.connect(None, None)
         return foreign + self.stop_ids()

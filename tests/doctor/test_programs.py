@@ -19,6 +19,7 @@ from tests.doctor import programs_asked_tables as programs_asked_tables
 from tests.doctor import programs_called_by_keras as programs_called_by_keras
 from tests.doctor import programs_compiled as programs_compiled
 from tests.doctor import programs_copies as programs_copies
+from tests.doctor import programs_cut_elements as programs_cut_elements
 from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_dropped as programs_dropped
 from tests.doctor import programs_eager_training as programs_eager_training

@@ -15,13 +15,14 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, Observer
-from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, input_names, unwrap
+from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, input_names, unwrap, user_generator
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs import structures
 from pyfunc_debug.interception.graphs.functions import FROM_GENERATOR_FACTS, Functions
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.tokens import plain
+from pyfunc_debug.interception.yields import Yields
 from pyfunc_debug.program.frames import caller, is_tensorflow, user_frames
 from pyfunc_debug.records import NodeKind
 
@@ -42,6 +43,7 @@ class Nodes:
         self._library = library
         self._maps = maps
         self._making = threading.local()
+        self.yields = Yields(observer)
         self._kept: dict[Any, Any] = {}  # what nodes have in common
         self._eager_numbers = iter(range(1, 1 << 62))
 
@@ -116,10 +118,19 @@ class Nodes:
             facts = describe(made)
             if facts is not None:
                 self._observer.node_made(facts)
+                if facts.body.internal and made.result is not None:
+                    self._watch_elements(facts, unwrap(made.func, self._names))
                 if made.result is not None and not made.is_grad:
                     self._functions.placement.made(facts.token, self._op(made.result))
         except Exception as error:
             self._observer.trouble("describing a node", error)
+
+    def _watch_elements(self, facts: NodeFacts, function: Any) -> None:
+        """Lets what a generator yields be looked at, if the node takes its elements."""
+        generator = user_generator(function)
+        state = private.generator_state(closure(function)) if generator is not None and generator.asks else None
+        if state is not None:
+            self.yields.watch(facts.token, state, facts.tout)
 
     def _eager_facts(self, made: _Making) -> NodeFacts:
         body = find_body(made.func, self._names, self._maps)

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from pyfunc_debug.interception.tokens import MARK
@@ -353,6 +353,16 @@ GENERATOR_STARTS = "_from_generator.get_iterator_id_fn"
 def generator(state: Any) -> Any:
     """The function that Dataset.from_generator was given, of the state that its nodes share; None if it has none."""
     return getattr(state, "_generator", None)
+
+
+GET_ITERATOR = "get_iterator"
+"""The method by which `Dataset.from_generator` finds the iterator of a pass, of the state that its nodes share."""
+
+
+def generator_state(cells: Mapping[str, Any]) -> Any:
+    """The state of a generator, in the closure of the function that takes its elements; None where it is another's."""
+    state = cells.get("generator_state")
+    return state if hasattr(type(state), GET_ITERATOR) and hasattr(state, "__dict__") else None
 
 
 def keras_source(function: Any) -> tuple[Any, Literal["own", "threads", "processes"]]:
