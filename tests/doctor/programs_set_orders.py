@@ -54,6 +54,20 @@ def a_set_that_a_loop_fills():
     assert sorted(numbers(label)) == [0, 1, 2]
 
 
+@triggers("set-order", says="enumerate(sorted(vocabulary))", pastes=True)
+def words_of_a_vocabulary():
+    vocabulary = set()
+    for text in ("a cat", "the dog"):
+        vocabulary.update(text.split())
+    index = {word: i + 1 for i, word in enumerate(vocabulary)}
+
+    def encode(text):
+        return np.int64(index[text.decode()])
+
+    data = tf.data.Dataset.from_tensor_slices(["cat", "dog"])
+    assert len({int(one) for one in data.map(lambda p: tf.numpy_function(encode, [p], tf.int64))}) == 2
+
+
 @near("set-order")
 def a_set_of_numbers():
     known = list({3, 1, 2})

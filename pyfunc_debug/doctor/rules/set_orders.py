@@ -263,16 +263,18 @@ def _are_texts(own: Source, given: ast.expr, line: int, depth: int) -> bool:
         made = _made(own, given, line)
         if made is not None and not (filled and ast.unparse(made[0]) in ("set()", "[]", "list()")):
             return _are_texts(own, made[0], made[1], depth + 1)
-        return bool(filled) and all(_is_text(own, one, one.lineno, depth + 1) for one in filled)
+        return bool(filled) and all(
+            (_are_texts if many else _is_text)(own, one, one.lineno, depth + 1) for one, many in filled
+        )
     return False
 
 
-def _filled(own: Source, given: ast.expr) -> list[ast.expr]:
-    """What is added to a set or a list."""
+def _filled(own: Source, given: ast.expr) -> list[tuple[ast.expr, bool]]:
+    """What is added to a set or a list, and whether that is several elements."""
     return [
-        one.args[0] for one in pastes.walk(own.tree, ast.Call)
-        if isinstance(one.func, ast.Attribute) and one.func.attr in ("add", "append") and len(one.args) == 1
-        and dotted(one.func.value) == dotted(given) != ""
+        (one.args[0], one.func.attr in ("update", "extend")) for one in pastes.walk(own.tree, ast.Call)
+        if isinstance(one.func, ast.Attribute) and one.func.attr in ("add", "append", "update", "extend")
+        and len(one.args) == 1 and dotted(one.func.value) == dotted(given) != ""
     ]  # fmt: skip
 
 
