@@ -539,3 +539,11 @@ def the_least_of_an_image_taken_off():
         return (image - image.min()).astype(np.uint8)
 
     list(mapped(from_zero, bright_pixels(), tf.uint8))
+
+
+@near("wrap-around")
+def a_label_that_is_left_out_as_the_last_byte():
+    def from_zero(labels):
+        return (labels - 1).astype(np.uint8)
+
+    list(mapped(from_zero, np.array([[0, 1], [2, 150]]), tf.uint8))

@@ -45,6 +45,31 @@ def images_that_the_next_map_moves_around_zero():
     list(ds)
 
 
+@triggers("scaled-twice", says="# image is between 0 and 1 already", pastes=True)
+def images_of_a_class_that_are_divided_in_place():
+    class Loader:
+        def _read(self, i):
+            image = np.random.default_rng(int(i)).integers(0, 255, (4, 4, 3))
+            return (image / 255.0).astype(np.float32), np.int64(i % 2)
+
+        def parse(self, i):
+            image, label = tf.py_function(self._read, inp=[i], Tout=[tf.float32, tf.int64])
+            image.set_shape([4, 4, 3])
+            return image, label
+
+        def norm(self, image, label):
+            image = tf.image.resize(image, (2, 2))
+            image /= 255.0
+            return image, label
+
+        def dataset(self):
+            ds = tf.data.Dataset.range(8).map(self.parse, num_parallel_calls=2)
+            ds = ds.batch(4)
+            return ds.map(self.norm)
+
+    list(Loader().dataset())
+
+
 @triggers("scaled-twice", says="Rescaling(1.0)", pastes=True)
 def images_that_the_model_divides_again():
     def read(i):

@@ -118,6 +118,8 @@ def _of_numbers(facts: Facts, group: Sequence[Node], function: Definition, value
         known = [(end, result) for end, result in ends if result is not None]
         if len(known) == 2 and min(result for _, result in known) <= -1:
             end, result = min(known, key=lambda each: each[1])
+            if result > -2 and "int" in one.dtype and not _has_fractions(value):
+                return None  # `labels - 1`: 255 stands for what a loss leaves out
             return f"{end:g} becomes {result:.4g}", one.call
     return None
 
@@ -151,6 +153,13 @@ def _is_wide(function: Definition, node: ast.BinOp, one: Given) -> bool:
     fractions = any(isinstance(side, ast.Constant) and isinstance(side.value, float) for side in ast.walk(node))
     divided = any(isinstance(side, ast.BinOp) and isinstance(side.op, ast.Div) for side in ast.walk(node))
     return fractions or divided or any(_widened(side) is not None for side in ast.walk(node))
+
+
+def _has_fractions(value: ast.expr) -> bool:
+    return any(
+        isinstance(one, ast.Div) or (isinstance(one, ast.Constant) and isinstance(one.value, float))
+        for one in ast.walk(value)
+    )
 
 
 def _widened(node: ast.AST) -> ast.expr | None:

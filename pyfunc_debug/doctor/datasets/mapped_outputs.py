@@ -65,7 +65,7 @@ class Outputs:
         self._names = {
             one.name: one for one in self.functions if isinstance(one, ast.FunctionDef) and named.count(one.name) == 1
         }
-        self._read = Counter(one.id for one in every if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
+        self._read = Counter(_own_name(one) for one in every if isinstance(one, (ast.Name, ast.Attribute)))
         for group in facts.lines:
             made = pastes.call_of(facts, group[0])
             if made is not None and made[0] == file:
@@ -152,8 +152,9 @@ class Outputs:
     def _spread(self, every: Sequence[ast.AST]) -> None:
         taken: dict[int, list[_Results]] = {}
         for call in (one for one in every if isinstance(one, ast.Call)):
-            if isinstance(call.func, ast.Name) and call.func.id in self._names and id(call) not in self._calls:
-                results = self.results(self._names[call.func.id])
+            called = self._names.get(_own_name(call.func))
+            if called is not None and id(call) not in self._calls:
+                results = self.results(called)
                 if any(results):
                     self._calls[id(call)] = results
             if (function := self.mapped(call)) is not None and any(results := self.results(function)):
@@ -161,7 +162,7 @@ class Outputs:
                     if (next_function := self.mapped(behind)) is not None:
                         taken.setdefault(id(next_function), []).append(results)
         for one in (function for function in self.functions if id(function) in taken):
-            names, found = code.parameters(one), taken[id(one)]
+            names, found = [name for name in code.parameters(one) if name != "self"], taken[id(one)]
             uses = self._read[one.name] if isinstance(one, ast.FunctionDef) else 1
             # A function that other datasets are mapped with, too, gets other elements there.
             if len(found) == uses and all(each == found[0] for each in found) and len(names) == len(found[0]):
@@ -172,7 +173,7 @@ class Outputs:
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "map" or not call.args:
             return None
         given = call.args[0]
-        return given if isinstance(given, ast.Lambda) else self._names.get(ast.unparse(given))
+        return given if isinstance(given, ast.Lambda) else self._names.get(_own_name(given))
 
     def _maps_behind(self, call: ast.Call) -> Iterator[ast.Call]:
         """The next `map` of the same dataset: behind it in the chain, or on the name that it is given."""
@@ -199,6 +200,12 @@ class Outputs:
                     return
             if name in code.stored_names(one) and not (isinstance(one, ast.Assign) and base(one.value) == name):
                 return
+
+
+def _own_name(node: ast.expr) -> str:
+    """`norm` of `norm` and `self.norm`."""
+    name = ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+    return name.removeprefix("self.")
 
 
 def base(node: ast.expr) -> str:

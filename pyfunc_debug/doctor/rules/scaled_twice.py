@@ -10,7 +10,9 @@ from pyfunc_debug.doctor.bodies.body_inputs import Given, returned
 from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.datasets.mapped_outputs import Output, Outputs, base, files_of_calls
 from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Finding
 
 NAMES = ("scaled-twice",)
@@ -28,9 +30,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         outputs = Outputs(facts, file, _keeps_range)
         for one in code.all_nodes(outputs.own.tree) if outputs else ():
             if isinstance(one, ast.BinOp) and (by := _divisor(one)) is not None:
-                origin = outputs.origin(one.left)
-                if origin is not None and (scaled := _scaled(facts, origin)) is not None:
-                    yield _of_division(facts, file, outputs, one, by, origin, scaled)
+                divided: ast.expr = one.left
+            elif isinstance(one, ast.AugAssign) and (by := _number(one.value)) is not None:
+                if not isinstance(one.op, ast.Div):
+                    continue
+                divided = one.target
+            else:
+                continue
+            origin = outputs.origin(divided)
+            if origin is not None and (scaled := _scaled(facts, origin)) is not None:
+                yield _of_division(facts, file, outputs, one, divided, by, origin, scaled)
         yield from _of_layers(facts, Outputs(facts, file, _divides), file)
 
 
@@ -51,7 +60,12 @@ def _divisor(node: ast.BinOp) -> float | None:
         right = right.right if isinstance(right.op, ast.Div) else node.right
     elif not isinstance(node.op, ast.Div):
         return None
-    value = right.value if isinstance(right, ast.Constant) and isinstance(right.value, (int, float)) else None
+    return _number(right)
+
+
+def _number(node: ast.expr) -> float | None:
+    """A divisor of pixels that is written out."""
+    value = node.value if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) else None
     return float(value) if value is not None and _LARGE <= value <= 256 else None
 
 
@@ -82,7 +96,7 @@ def _scaling_line(function: Definition) -> int:
             right = one.right if isinstance(one.op, ast.Div) else None
         elif isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Div):
             right = one.value
-        if isinstance(right, ast.Constant) and isinstance(right.value, (int, float)) and _LARGE <= right.value <= 256:
+        if right is not None and _number(right) is not None:
             return getattr(one, "lineno", 0)
         calls = [part for part in ast.walk(right) if isinstance(part, ast.Call)] if right is not None else []
         if any(pastes.last_name(part.func) in ("max", "amax", "reduce_max") for part in calls):
@@ -91,23 +105,41 @@ def _scaling_line(function: Definition) -> int:
 
 
 def _of_division(
-    facts: Facts, file: str, outputs: Outputs, node: ast.BinOp, by: float, origin: Output,
-    scaled: tuple[int, Sequence[Given]],
+    facts: Facts, file: str, outputs: Outputs, node: ast.BinOp | ast.AugAssign, divided: ast.expr, by: float,
+    origin: Output, scaled: tuple[int, Sequence[Given]],
 ) -> Finding:  # fmt: skip
     body, (line, seen) = origin.group[0], scaled
     own, high = outputs.own, max(one.high or 0 for one in seen)
-    outer = own.parent(node)
-    moved = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Sub) and outer.left is node and by < 128
-    left = own.text(node.left)
-    new = f"{own.operand(node.left)} * 2.0" if moved else left
     return Finding(
         NAMES[0], "error", body.id, (seen[0].call,),
         f"{own.text(node)} scales what {facts.name(body)} scaled already, in line {line}: it returned 0 to {high:.3g} "
         f"in all {len(seen):,} recorded calls, and divided by {by:g} again it is {high / by:.2g} at most",
-        pastes.written(pastes.replaced(facts, file, {node: new})), file, node.lineno,
+        pastes.written(_undone(facts, file, own, node, divided, by)), file, node.lineno,
         several(one.id for one in origin.group),
         (f"call #{seen[0].call}: {facts.inputs(seen[0].call)} -> {facts.outputs(seen[0].call)}",), "measured",
     )  # fmt: skip
+
+
+def _undone(
+    facts: Facts, file: str, own: Source, node: ast.BinOp | ast.AugAssign, divided: ast.expr, by: float
+) -> Edit | None:
+    """The line without its division, and a comment in its place where nothing else is in it."""
+    statement, outer = own.statement(node.lineno), own.parent(node)
+    text = own.text(divided)
+    if isinstance(node, ast.BinOp):
+        if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Sub) and outer.left is node and by < 128:
+            return pastes.replaced(facts, file, {node: f"{own.operand(divided)} * 2.0"})
+        if not isinstance(statement, ast.Assign) or [own.text(one) for one in statement.targets] != [text]:
+            return pastes.replaced(facts, file, {node: text})
+        if statement.value is not node:
+            return pastes.replaced(facts, file, {node: text})
+    block = own.block(statement) if statement is not None else None
+    lines = pastes.lines_of(facts, file, node.lineno)
+    alone = lines is not None and ";" not in "".join(lines[1])
+    if statement is None or lines is None or not alone or block is None or len(block) < 2:
+        return pastes.replaced(facts, file, {node: text}) if isinstance(node, ast.BinOp) else None
+    end = statement.end_lineno or statement.lineno
+    return Edit(file, statement.lineno, end, (f"{lines[0]}# {text} is between 0 and 1 already",))
 
 
 def _of_layers(facts: Facts, outputs: Outputs, file: str) -> Iterator[Finding]:
@@ -153,8 +185,7 @@ def _inverse(node: ast.expr | None) -> float | None:
     """255 of `1 / 255`, `1.0 / 255.0`."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div) or not isinstance(node.left, ast.Constant):
         return None
-    right = node.right.value if isinstance(node.right, ast.Constant) else None
-    return float(right) if node.left.value == 1 and isinstance(right, (int, float)) and _LARGE <= right <= 256 else None
+    return _number(node.right) if node.left.value == 1 else None
 
 
 def _first_input(outputs: Outputs, given: ast.expr) -> Output | None:
