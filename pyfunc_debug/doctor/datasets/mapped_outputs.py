@@ -59,13 +59,9 @@ class Outputs:
         self._keeps = keeps
         self._calls: dict[int, _Results] = {}
         self._given: dict[int, dict[str, Output | None]] = {}
+        self._names: dict[str, ast.FunctionDef] = {}
         every = code.all_nodes(self.own.tree)
         self.functions: list[Definition] = [one for one in every if isinstance(one, (ast.FunctionDef, ast.Lambda))]
-        named = [one.name for one in self.functions if isinstance(one, ast.FunctionDef)]
-        self._names = {
-            one.name: one for one in self.functions if isinstance(one, ast.FunctionDef) and named.count(one.name) == 1
-        }
-        self._read = Counter(_own_name(one) for one in every if isinstance(one, (ast.Name, ast.Attribute)))
         for group in facts.lines:
             made = pastes.call_of(facts, group[0])
             if made is not None and made[0] == file:
@@ -74,7 +70,13 @@ class Outputs:
                 count = len(tout.elts) if isinstance(tout, (ast.List, ast.Tuple)) else 1
                 if call is not None:
                     self._calls[id(call)] = [Output(tuple(group), place) for place in range(count)]
-        for _ in range(_ROUNDS if self._calls else 0):
+        if not self._calls:
+            return
+        defined = [one for one in self.functions if isinstance(one, ast.FunctionDef)]
+        named = Counter(one.name for one in defined)
+        self._names = {one.name: one for one in defined if named[one.name] == 1}
+        self._read = Counter(_own_name(one) for one in every if isinstance(one, (ast.Name, ast.Attribute)))
+        for _ in range(_ROUNDS):
             self._spread(every)
 
     def __bool__(self) -> bool:
@@ -140,7 +142,7 @@ class Outputs:
         function = self.function_of(node)
         if not isinstance(function, ast.FunctionDef):
             return None
-        within = self.own.statement(node.lineno)
+        within = next((one for one in self.own.around(node) if isinstance(one, ast.stmt)), None)
         before = [
             one for one in code.own_nodes(function)
             if isinstance(one, ast.stmt) and one.lineno < (within or node).lineno and node.id in code.stored_names(one)
@@ -204,8 +206,10 @@ class Outputs:
 
 def _own_name(node: ast.expr) -> str:
     """`norm` of `norm` and `self.norm`."""
-    name = ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
-    return name.removeprefix("self.")
+    if isinstance(node, ast.Name):
+        return node.id
+    of_self = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node.attr if isinstance(node, ast.Attribute) and of_self else ""
 
 
 def base(node: ast.expr) -> str:
@@ -227,5 +231,6 @@ def files_of_calls(facts: Facts) -> list[str]:
 def _same(one: ast.AST, call: ast.Call) -> bool:
     """Whether a node is this call, perhaps of another reading of the same text."""
     return isinstance(one, ast.Call) and (
-        one is call or (one.lineno, one.col_offset, ast.dump(one)) == (call.lineno, call.col_offset, ast.dump(call))
+        one is call
+        or ((one.lineno, one.col_offset) == (call.lineno, call.col_offset) and ast.dump(one) == ast.dump(call))
     )

@@ -31,7 +31,8 @@ _ROUNDS = ("round", "rint", "greater", "greater_equal", "where")
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line that resizes a mask, behind a body or in it."""
     for file in dict.fromkeys((*files_of_calls(facts), *facts.files)):
-        calls = [one for one in pastes.walk(facts.tree(file), ast.Call) if one.args and _blends(facts, file, one)]
+        calls = [one for one in pastes.walk(facts.tree(file), ast.Call) if one.args and _is_resize(one)]
+        calls = [one for one in calls if _blends(facts, file, one)]
         outputs = Outputs(facts, file, lambda _: None) if calls else None
         for one in calls if outputs is not None else ():
             if outputs is not None:
@@ -47,10 +48,13 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield from _in_body(facts, Output(tuple(group), 0), function)
 
 
+def _is_resize(call: ast.Call) -> bool:  # without its text: each call of a file is asked for
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _RESIZES
+
+
 def _blends(facts: Facts, file: str, call: ast.Call) -> bool:
     """Whether a call is `tf.image.resize` with anything but `nearest`."""
-    name, tf = ast.unparse(call.func), pastes.module(facts, file, "tensorflow")
-    if name.rpartition(".")[2] not in _RESIZES or not name.startswith(f"{tf}.image."):
+    if not ast.unparse(call.func).startswith(f"{pastes.module(facts, file, 'tensorflow')}.image."):
         return False
     method = argument(call, 2, "method")
     if any(one.arg is None for one in call.keywords):
@@ -208,7 +212,7 @@ def _in_body(facts: Facts, first: Output, function: Definition) -> Iterator[Find
     if cv2 is None or len(values) != 1:
         return
     for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call)):
-        if ast.unparse(call.func) != f"{cv2}.resize" or not call.args:
+        if not _is_resize(call) or ast.unparse(call.func) != f"{cv2}.resize" or not call.args:
             continue
         method, made = argument(call, 5, "interpolation"), _target(own, call)
         texts = [one.id for one in ast.walk(call.args[0]) if isinstance(one, ast.Name)] + [made]

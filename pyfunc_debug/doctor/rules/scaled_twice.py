@@ -40,7 +40,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             origin = outputs.origin(divided)
             if origin is not None and (scaled := _scaled(facts, origin)) is not None:
                 yield _of_division(facts, file, outputs, one, divided, by, origin, scaled)
-        yield from _of_layers(facts, Outputs(facts, file, _divides), file)
+        if outputs and any("Rescaling" in line for line in outputs.own.lines):
+            yield from _of_layers(facts, Outputs(facts, file, _divides), file)
 
 
 def _keeps_range(node: ast.expr) -> ast.expr | None:
