@@ -103,6 +103,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     ragged_lists,
     read_bytes,
     record_bytes,
+    refused_counts,
     resampled,
     scalar_parts,
     scipy_matrices,
@@ -774,6 +775,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     image_channels.explain,
     class_indices.explain,
     reshape_counts.plainly,
+    refused_counts.explain,
 )
 
 FORMS: tuple[tuple[Rewrite, ...], ...] = (
