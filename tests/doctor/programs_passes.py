@@ -170,3 +170,77 @@ def the_dataset_is_made_again():
         ds = tf.data.Dataset.from_tensor_slices(np.ones((2,), "float32")).map(lambda x: x + noise)  # noqa: B023
         for _ in range(2):
             print([float(x) for x in ds])
+
+
+# -- counted-elements --------------------------------------------------------------------------------------------------
+
+SLOW_PASSES = (
+    "UPDATE meta SET value = json_replace(value, '$[0].step_ns', 60000000000, '$[1].step_ns', 60000000000) "
+    "WHERE key = 'inputs'"
+)
+
+
+@triggers("counted-elements", says="steps_of reads all of data only to count it", pastes=True, clock=SLOW_PASSES)
+def a_loop_that_counts_what_a_generator_gives():
+    rows = [np.float32(row) for row in range(6)]
+
+    def gen():
+        for place, row in enumerate(rows):
+            yield row * place
+
+    def steps_of(data):
+        steps = 0
+        for _ in data:
+            steps += 1
+        return steps
+
+    ds = tf.data.Dataset.from_generator(gen, output_signature=tf.TensorSpec((), tf.float32))
+    ds = ds.batch(2)
+    print(steps_of(ds))
+    for x in ds:
+        assert x.shape == 2
+
+
+@triggers("counted-elements", says="int(doubled.cardinality())", pastes=True, clock=SLOW_PASSES)
+def a_sum_of_ones_over_a_map_of_known_length():
+    doubled = tf.data.Dataset.range(6).map(lambda x: tf.numpy_function(lambda y: y * 2, [x], tf.int64))
+    total = sum(1 for _ in doubled)
+    for x in doubled:
+        assert x < 2 * total
+
+
+@triggers("counted-elements", says="assert_cardinality(n)", clock=SLOW_PASSES)
+def the_length_of_a_list_behind_a_filter():
+    kept = tf.data.Dataset.range(6).map(lambda x: tf.numpy_function(lambda y: y * 2, [x], tf.int64))
+    kept = kept.filter(lambda x: x > 2)
+    size = len(list(kept))
+    for x in kept:
+        assert x < 9 * size
+
+
+@near("counted-elements", clock=SLOW_PASSES)
+def a_loop_that_measures_how_fast_data_are_read():
+    doubled = tf.data.Dataset.range(6).map(lambda x: tf.numpy_function(lambda y: y * 2, [x], tf.int64))
+    count = 0
+    for _ in doubled:
+        count += 1
+    print(count)
+
+
+@near("counted-elements", clock=SLOW_PASSES)
+def a_loop_that_counts_and_adds():
+    doubled = tf.data.Dataset.range(6).map(lambda x: tf.numpy_function(lambda y: y * 2, [x], tf.int64))
+    count = total = 0
+    for x in doubled:
+        count += 1
+        total += int(x)
+    for x in doubled:
+        assert x < 2 * total * count
+
+
+@near("counted-elements")
+def a_count_that_takes_no_time():
+    doubled = tf.data.Dataset.range(6).map(lambda x: tf.numpy_function(lambda y: y * 2, [x], tf.int64))
+    total = sum(1 for _ in doubled)
+    for x in doubled:
+        assert x < 2 * total

@@ -32,17 +32,22 @@ def count_of(own: Source, call: ast.Call, length: Length) -> str:
         alone = len(function.generators) == 1 and not function.generators[0].ifs
         return _count(own, function.generators[0].iter, length, {}) if alone else ""
     yields = [one for one in ast.walk(function) if isinstance(one, (ast.Yield, ast.YieldFrom))]
-    loop = own.parent(own.parent(yields[0]) or function) if len(yields) == 1 else None
-    if not isinstance(loop, ast.For) or loop not in function.body or loop.orelse or found.owner:
+    statement = own.parent(yields[0]) if len(yields) == 1 else None
+    if statement is None or found.owner or any(isinstance(one, _LEAVES) for one in ast.walk(function)):
         return ""
-    if isinstance(yields[0], ast.YieldFrom) or own.parent(yields[0]) not in loop.body:
-        return ""
-    if any(isinstance(one, _LEAVES) for one in ast.walk(function)):
-        return ""
+    if isinstance(yields[0], ast.YieldFrom):
+        if statement not in function.body:
+            return ""
+        over = yields[0].value
+    else:
+        loop = own.parent(statement)
+        if not isinstance(loop, ast.For) or loop not in function.body or loop.orelse or statement not in loop.body:
+            return ""
+        over = loop.iter
     bound = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    if bound & set(names(loop.iter)):
+    if bound & set(names(over)):
         return ""
-    return _count(own, loop.iter, length, found.given)
+    return _count(own, over, length, found.given)
 
 
 def _count(own: Source, value: ast.expr, length: Length, given: dict[str, ast.expr]) -> str:
