@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.doctor.failures.bodies import given_sizes
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
@@ -25,6 +26,7 @@ _CASTS = {"int", "int32", "int64", "int8", "int16", "uint8", "float"}
 _METHODS = {"numpy", "item", "astype"}
 _FILLED = {"zeros", "ones", "empty", "full"}
 _SQUARE = {"eye", "identity"}
+_SEVERAL = (ast.Slice, ast.Tuple)
 _LOOPS = (ast.For, ast.comprehension)
 
 
@@ -66,6 +68,11 @@ def explain(situation: Situation) -> Explanation | None:
     by = f" (`{short(text(made), 40)}`)" if made is not None and not isinstance(asked.value, ast.Call) else ""
     fits = f"0 to {most}" if most else "0"
     cause = f"{told}, and {owner} has {size} places{where}{by}: room for {short(inside, 30)} of {fits}."
+    if given_sizes.of_data(made, asked.value, spot, situation):
+        size_of = short(text(made if made is not None else asked.value), 30)
+        call = given_sizes.failed_call(situation, spot, statement)
+        advice = f"{size_of} comes with the element, so a larger array cures nothing: correct that, or leave it out."
+        return Explanation(RULE, spot.file, spot.line, f"{cause} {call}".rstrip(), None, advice)
     count = _split(made, spot) if made is not None else None
     if made is not None and count is not None:
         known, named = size - count.more, text(count.part)
@@ -184,7 +191,8 @@ def _number(node: ast.expr, spot: Spot) -> int | None:
         return _number(inner, spot)
     if isinstance(node, ast.Call) and dotted(node.func) == "len" and len(node.args) == 1:
         kept = lookup(node.args[0], spot)
-        return len(kept) if type(kept) in (list, tuple, dict) else None
+        sized = type(kept) in (list, tuple, dict) or (is_ndarray(kept) and kept.ndim > 0)
+        return len(kept) if sized else None
     found = lookup(node, spot)
     found = computed(node, spot) if found is None else found
     if type(found).__name__ == "EagerTensor" or type(found).__module__ == "numpy":
@@ -246,8 +254,10 @@ def _names_of(target: ast.expr) -> Iterator[str]:
 
 def _length(owner: ast.expr, axis: int, size: int, spot: Spot) -> ast.expr | None:
     """What made an array or list so long on an axis, `5 + self.class_num` of `np.zeros((h, 5 + self.class_num))`."""
-    for made in _makers(owner, spot):
-        asked = _asked_length(made, axis)
+    inside = owner.value if isinstance(owner, ast.Subscript) and not isinstance(owner.slice, _SEVERAL) else None
+    rows = [(made, axis + 1) for made in _makers(inside, spot)] if inside is not None else []
+    for made, place in [*((made, axis) for made in _makers(owner, spot)), *rows]:
+        asked = _asked_length(made, place)
         if asked is not None and names(asked) and _number(asked, spot) == size:
             return asked
     return None
