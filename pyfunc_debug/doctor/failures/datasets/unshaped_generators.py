@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from pyfunc_debug.doctor.failures.datasets import (
-    generator_calls,
-)
+from pyfunc_debug.doctor.failures.datasets import generator_calls, yielded_keys
 from pyfunc_debug.doctor.failures.models import class_weights
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of, together
 from pyfunc_debug.doctor.failures.reading import shapes
+from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted
+from pyfunc_debug.doctor.failures.reading.source import Function, Source, dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, shape_of, symbolic_parts
 
 _NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>|contains no shape", re.IGNORECASE)
@@ -83,49 +84,93 @@ def _declared(file: str, source: Source, call: ast.Call, types: ast.expr, spot: 
 
 
 def with_open_ranks(situation: Situation) -> Explanation | None:
-    """`tf.TensorSpec(shape=None, ...)` in a signature: a part of unknown rank, which Keras cannot take for a batch."""
+    """`tf.TensorSpec(None, ...)`, `tf.TensorShape(None)`: a part of unknown rank, which Keras cannot batch."""
     if situation.body or not (_NO_SHAPE.search(situation.message) or of_unknown_rank(situation)):
         return None
     for file, source, call in generator_calls.calls(situation):
-        signature = next((one.value for one in call.keywords if one.arg == "output_signature"), None)
-        function = generator_calls.function_of(source, generator_calls.given(call))
-        yielded = generator_calls.yields_of(function)
-        if signature is None or function is None or len(yielded) != 1 or yielded[0].value is None:
+        places = [one for said in _said(call, source) for one in _open_places(*said)]
+        if not places:
             continue
+        function = generator_calls.function_of(source, generator_calls.given(call))
+        yielded = [one.value for one in generator_calls.yields_of(function) if one.value is not None]
         spot = next((one for one in situation.spots if one.file == file), situation.last)
-        own = Spot(file, function.lineno, {}, spot.module if spot is not None else {}, "")
         pieces: dict[ast.expr, str] = {}
-        for spec, value in _pairs(signature, yielded[0].value):
-            open_shape = _open_shape(spec)
-            shape = shapes.shape_of_value(value, function, own) if open_shape is not None else None
-            if open_shape is not None and shape is not None:
-                pieces[open_shape] = shapes.written(shape)
-        if pieces:
+        for place, path, _ in places:
+            known = {
+                None if function is None or part is None
+                else shapes.shape_of_value(part, function, Spot(file, function.lineno, {}, _module(spot), ""))
+                for part in (yielded_keys.part_at(value, path, function) for value in yielded)
+            }  # fmt: skip
+            shape = known.pop() if len(known) == 1 else None
+            if shape is not None:
+                pieces[place] = shapes.written(shape)
+        texts = list(dict.fromkeys(source.text(whole) for _, _, whole in places))
+        named = "the None of output_shapes" if texts == ["None"] else f"`{short(texts[0], 50)}`"
+        named += ", and others like it," if len(texts) > 1 else ""
+        name = function.name if function is not None else "the generator"
+        cause = f"{named} {'says' if len(texts) == 1 else 'say'} nothing of the rank, and what comes after needs it. "
+        line = min(one.lineno for one, _, _ in places)
+        if len(pieces) == len(places):
             edit = edit_of(file, source.replaced(pieces))
-            cause = (
-                "A TensorSpec without a shape says nothing of the rank, and what comes after needs it. By the source, "
-                f"what {function.name} yields has it."
+            new = next(iter(pieces.values()))
+            number = len(set(pieces.values())) == 1 and new == shapes.written(())
+            cause += (
+                f"By the source, {name} yields one number there."
+                if number
+                else f"By the source, what {name} yields has it."
             )
-            line = min(one.lineno for one in pieces)
-            advice = "" if edit else f"Write shape={next(iter(pieces.values()))} there."
-            return Explanation("unknown-shape", file, line, cause, edit, advice, "likely")
+            advice = "" if edit else f"Write {new} for the None in it."
+        else:
+            edit = learned_shapes.shaped(situation)
+            cause += f"The first element of {name} says it." if edit else ""
+            advice = "" if edit else f"Write for its None the shape of what {name} yields: [] for one number."
+        return Explanation("unknown-shape", file, line, cause.strip(), edit, advice, "likely")
     return None
 
 
-def _pairs(signature: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """The parts of a signature and of what is yielded, side by side."""
-    both = isinstance(signature, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List))
-    if not both:
-        return [(signature, value)]
-    return [pair for one, other in zip(signature.elts, value.elts) for pair in _pairs(one, other)]  # type: ignore[attr-defined]
+def _module(spot: Spot | None) -> Mapping[str, Any]:
+    return spot.module if spot is not None else {}
 
 
-def _open_shape(spec: ast.expr) -> ast.expr | None:
-    """`None` of `tf.TensorSpec(shape=None, ...)`."""
-    if not isinstance(spec, ast.Call) or not dotted(spec.func).endswith("TensorSpec"):
-        return None
-    shape = next((one.value for one in spec.keywords if one.arg == "shape"), spec.args[0] if spec.args else None)
-    return shape if isinstance(shape, ast.Constant) and shape.value is None else None
+def _said(call: ast.Call, source: Source) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """The shapes that a call declares, also by a name that the file assigns once; and the dtypes beside them."""
+    signature = argument(call, 4, "output_signature")
+    given, types = signature or argument(call, 2, "output_shapes"), argument(call, 1, "output_types")
+    if isinstance(given, ast.Name):
+        assigned = list(
+            generator_calls.assigned(ast.Call(call.func, [], [ast.keyword("output_shapes", given)]), source)
+        )
+        given = assigned[0] if len(assigned) == 1 else None
+    if given is not None:
+        yield given, None if signature is not None else types
+
+
+def _open_places(
+    given: ast.expr, types: ast.expr | None, path: tuple[Any, ...] = ()
+) -> Iterator[tuple[ast.expr, tuple[Any, ...], ast.expr]]:
+    """Each shape that is None: its place, the keys and numbers of its part in an element, and what it is written in."""
+    nests = types is None or isinstance(types, (ast.Tuple, ast.Dict))
+    if isinstance(given, ast.Tuple) and (nests or any(isinstance(one, ast.Call) for one in given.elts)):
+        below = types.elts if isinstance(types, ast.Tuple) else [None] * len(given.elts)
+        for at, (one, beside) in enumerate(zip(given.elts, below)):
+            yield from _open_places(one, beside if types is None or beside is not None else types, (*path, at))
+    elif isinstance(given, ast.Dict):
+        known = (
+            {_constant(key): one for key, one in zip(types.keys, types.values)} if isinstance(types, ast.Dict) else {}
+        )
+        for key, one in zip(given.keys, given.values):
+            if _constant(key) is not None:
+                yield from _open_places(one, known.get(_constant(key), types), (*path, _constant(key)))
+    elif isinstance(given, ast.Call) and dotted(given.func).rpartition(".")[2] in ("TensorSpec", "TensorShape"):
+        shape = argument(given, 0, "shape") or argument(given, 0, "dims")
+        if isinstance(shape, ast.Constant) and shape.value is None:
+            yield shape, path, given
+    elif types is not None and isinstance(given, ast.Constant) and given.value is None and path:
+        yield given, path, given
+
+
+def _constant(key: ast.expr | None) -> Any:
+    return key.value if isinstance(key, ast.Constant) else None
 
 
 def of_unknown_rank(situation: Situation) -> bool:

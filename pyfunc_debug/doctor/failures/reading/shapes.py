@@ -25,6 +25,8 @@ _Assigned = dict[str, list[tuple[ast.expr | None, bool]]]
 """What a function's names are assigned one after another, None for what is not known; and whether that always runs."""
 _MAKE = {"zeros", "ones", "empty", "full", "ndarray", "random", "rand", "normal", "uniform", "integers", "randint"}
 _SIZED = {"normal", "uniform", "integers", "randint"}
+_DRAWS = {"random", "normal", "uniform", "integers", "randint"}
+"""Those that give one number where no size is asked for."""
 _KEEP = {
     "numpy", "astype", "copy", "sin", "cos", "exp", "sqrt", "abs", "square", "clip", "tanh", "asarray",
     "array", "float32",
@@ -248,7 +250,9 @@ def _call(node: ast.Call, spot: Spot, assigned: _Assigned, depth: int) -> Shape 
         given = size or (node.args[place] if len(node.args) > place else None)
         if name == "rand":
             given = ast.Tuple(list(node.args), ast.Load())
-        return None if given is None else _literal(given, spot)
+        if given is None:
+            return () if _draws_one(node, name, spot, assigned, depth) else None
+        return _literal(given, spot)
     if name in ("int32", "int64", "float64", "uint8", "float32") and node.args:
         return _of(node.args[0], spot, assigned, depth + 1)
     method = isinstance(node.func, ast.Attribute) and not (
@@ -266,6 +270,16 @@ def _call(node: ast.Call, spot: Spot, assigned: _Assigned, depth: int) -> Shape 
     if name in ("reshape", "resize") and node.args:
         return _resized(node, name, spot, assigned, depth)
     return _moved(node, name, spot, assigned, depth) or _own(node, spot, depth)
+
+
+def _draws_one(node: ast.Call, name: str, spot: Spot, assigned: _Assigned, depth: int) -> bool:
+    """Whether it is one random number: `random.randint(0, n)`, and `np.random.randint(3)` between single numbers."""
+    if name not in _DRAWS or bool(node.keywords) or root_is(node.func, spot, "tensorflow"):
+        return False
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(owner, ast.Name) and getattr(spot.value(owner.id), "__name__", "") == "random":
+        return True
+    return owner is not None and all(_of(one, spot, assigned, depth + 1) == () for one in node.args)
 
 
 def _resized(node: ast.Call, name: str, spot: Spot, assigned: _Assigned, depth: int) -> Shape | None:
