@@ -95,3 +95,77 @@ def a_flag_of_the_value():
     data = data.map(lambda x: tf.py_function(judged, [x], (tf.float32, tf.bool)))
     for _ in data.filter(lambda x, ok: tf.ensure_shape(ok, [])):
         raise AssertionError
+
+
+@triggers("all-dropped", says="'no/a.npy', the first that it is to read, is not there")
+def a_generator_that_catches_all():
+    def arrays():
+        for name in ["a", "b", "c"]:
+            try:
+                yield np.load(f"no/{name}.npy")
+            except Exception:
+                continue
+
+    data = tf.data.Dataset.from_generator(arrays, output_signature=tf.TensorSpec((None,), tf.float32))
+    assert len(list(data)) == 0
+
+
+@triggers("all-dropped", says="numbers yielded nothing, in 2 passes, and its `except (ValueError, TypeError)` at")
+def a_generator_that_yields_below_its_try():
+    texts = ["1,5", "2,5"]
+
+    def numbers():
+        for text in texts:
+            try:
+                number = np.float32(float(text))
+            except (ValueError, TypeError) as error:
+                print("skipped", error)
+                continue
+            yield number
+
+    data = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.float32))
+    for _ in range(2):
+        assert len(list(data.batch(2))) == 0
+
+
+@near("all-dropped")
+def a_generator_that_leaves_some_out():
+    def numbers():
+        for text in ["one", "2"]:
+            try:
+                yield np.float32(float(text))
+            except Exception:
+                continue
+
+    data = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.float32))
+    assert len(list(data)) == 1
+
+
+@near("all-dropped")
+def a_generator_of_which_all_are_too_small():
+    def numbers():
+        for text in ["1", "2"]:
+            try:
+                number = np.float32(float(text))
+                if number > 5:
+                    yield number
+            except Exception:
+                continue
+
+    data = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.float32))
+    assert len(list(data)) == 0
+
+
+@near("all-dropped")
+def a_generator_that_ends_with_what_it_takes_from():
+    parts = iter([])
+
+    def numbers():
+        while True:
+            try:
+                yield np.float32(next(parts))
+            except Exception:
+                return
+
+    data = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.float32))
+    assert len(list(data)) == 0

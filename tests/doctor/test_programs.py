@@ -82,6 +82,7 @@ def mended(source: str, program, fix: str, folder: Path, monkeypatch):
 WORDS = {
     "all-dropped": "the exception has to be seen first",
     "augmented-validation": "what of a function is augmentation only its author knows",
+    "all-dropped": "what an except hid is known when it raises: then another cause is told",
     "changed-by-hand": "nothing is wrong with the program",
     "constant-output": "whether it is meant to be constant only its author knows",
     "empty-fit": "which rows were meant only its author knows",

@@ -1,10 +1,11 @@
-"""A loop over data of which a filter dropped all, as each call of a body hid an exception."""
+"""Data of which nothing came, as a body or a generator hid exceptions: a filter dropped all, or none was yielded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets import hiding_generators
 from pyfunc_debug.doctor.datasets.hidden_errors import hidden
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
@@ -14,7 +15,7 @@ NAMES = ("all-dropped",)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a body: what a failure was explained by, else a loop that got no element behind a filter."""
+    """One finding a body: what a failure was explained by, else data of which nothing came."""
     told = list(failures(facts, NAMES))
     yield from told
     dropped = {
@@ -25,11 +26,13 @@ def check(facts: Facts) -> Iterator[Finding]:
         if "Filter" in [behind["kind"] for behind in one["stages"][:place]]
         for token in stage["tokens"]
     }
-    if told or not dropped:
+    if told:
         return
     seen: set[tuple[str, int]] = set()
-    for one in hidden(facts.reader.rows, {file: pastes.source(facts, file) for file in facts.files}):
-        if one.token in dropped and (one.file, one.line) not in seen:
+    sources = {file: pastes.source(facts, file) for file in facts.files}
+    found = [one for one in hidden(facts.reader.rows, sources) if one.token in dropped] if dropped else []
+    for one in [*found, *hiding_generators.hidden(facts.reader.rows, sources)]:
+        if (one.file, one.line) not in seen:
             seen.add((one.file, one.line))
             yield Finding(
                 NAMES[0], "error", one.node, (one.call,), one.cause.rstrip("."), one.advice, one.file, one.line,

@@ -141,6 +141,9 @@ def _finding(facts: Facts, file: str, call: ast.Call, word: str, given: ast.expr
             or f"let {generator.name} go on for ever: `while True:`, in which it begins again"
         )
         used_up, also = f". A Python generator has one pass: {generator.name} is used up then", []
+    elif sure and counts[0] == 0:  # more passes over nothing give nothing
+        fix = "look at what makes the data: files that are not there, a filter or drop_remainder=True leave nothing"
+        used_up, also = ": they have not one batch", []
     else:
         fix = _fix(facts, file, data) or f"leave {word} out: each pass takes all that there is; or let the data repeat"
     return Finding(

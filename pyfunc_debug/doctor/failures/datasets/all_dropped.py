@@ -1,9 +1,13 @@
-"""The end of data of which a filter dropped all: each call of a body hid an exception, and said so by a flag."""
+"""The end of data of which a filter dropped all: each call of a body hid an exception, and said so by a flag.
+
+So did a generator that yielded nothing.
+"""
 
 from __future__ import annotations
 
 import re
 
+from pyfunc_debug.doctor.datasets import hiding_generators
 from pyfunc_debug.doctor.datasets.hidden_errors import hidden
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation
@@ -17,7 +21,8 @@ def explain(situation: Situation) -> Explanation | None:
     ended = situation.kind in ("OutOfRangeError", "StopIteration") or _ENDED.search(situation.message)
     if situation.body or not ended:
         return None
-    found = list(hidden(situation.rows, dict(situation.sources())))
+    sources = dict(situation.sources())
+    found = [*hidden(situation.rows, sources), *hiding_generators.hidden(situation.rows, sources)]
     if len({(one.file, one.line) for one in found}) != 1:
         return None
     one = found[0]
