@@ -234,8 +234,23 @@ def _is_part_of_object(target: ast.AST) -> bool:
 
 def counters(function: Definition) -> list[Write]:
     """Of `state_writes`, those that read what they change: two at once may lose one."""
-    lines = {node.lineno for node in own_nodes(function) if isinstance(node, ast.AugAssign)}
+    lines = {
+        node.lineno for node in own_nodes(function)
+        if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _counts(node))
+    }  # fmt: skip
     return [one for one in state_writes(function) if one.line in lines]
+
+
+def _counts(node: ast.Assign) -> bool:
+    """`self.n = self.n + 1`, `counts[word] = counts.get(word, 0) + 1`: a sum of what is there."""
+    if len(node.targets) != 1 or not isinstance(node.value, ast.BinOp):
+        return False
+    target, sides = node.targets[0], (node.value.left, node.value.right)
+    if isinstance(target, ast.Subscript):
+        asked = f"{ast.unparse(target.value)}.get({ast.unparse(target.slice)}"
+        if any(isinstance(one, ast.Call) and ast.unparse(one).startswith((f"{asked},", f"{asked})")) for one in sides):
+            return True
+    return any(ast.unparse(one) == ast.unparse(target) for one in sides)
 
 
 def global_random(function: Definition, tree: ast.AST | None = None) -> list[Write]:

@@ -41,6 +41,7 @@ from tests.doctor import programs_scales as programs_scales
 from tests.doctor import programs_seeds as programs_seeds
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_set_orders as programs_set_orders
+from tests.doctor import programs_shared_numbers as programs_shared_numbers
 from tests.doctor import programs_shuffles as programs_shuffles
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_slopes as programs_slopes

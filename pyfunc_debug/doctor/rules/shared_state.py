@@ -28,7 +28,7 @@ _OF_GENERATORS = {
     "random_integers": "integers",
 }  # fmt: skip
 """What a generator of NumPy's calls these."""
-_LOCKS = re.compile(r"(?<![bc])lock|semaphore", re.I)
+LOCKS = re.compile(r"(?<![bc])lock|semaphore", re.I)
 """Not a block, and not a clock."""
 
 
@@ -47,10 +47,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield from _appended(facts, nodes, function)
         if not counts and not draws:
             continue
-        pair = _overlap(facts, [node.id for node in nodes])
+        pair = overlap(facts, [node.id for node in nodes])
         known = settings(facts.meta, nodes) if pair is None else {}
         may = any(one.parallel != 1 for one in known.values()) and facts.calls_of(nodes).count > 1
-        if (pair is None and not may) or _locked(facts, nodes[0]):
+        if (pair is None and not may) or locked(facts, nodes[0]):
             continue
         node = nodes[0]
         if counts:
@@ -169,8 +169,9 @@ def _of_its_own(draw: code.Write) -> str:
     )
 
 
-def _locked(facts: Facts, node: Node) -> bool:
-    return any(_LOCKS.search(text) for _, text in facts.body(node))
+def locked(facts: Facts, node: Node) -> bool:
+    """Whether a body has a lock."""
+    return any(LOCKS.search(text) for _, text in facts.body(node))
 
 
 def _seeded(facts: Facts) -> bool:
@@ -178,7 +179,7 @@ def _seeded(facts: Facts) -> bool:
     return any(SEEDS.search(line) for file in facts.files for line in facts.code(file))
 
 
-def _overlap(facts: Facts, nodes: list[int]) -> tuple[int, int] | None:
+def overlap(facts: Facts, nodes: list[int]) -> tuple[int, int] | None:
     """Two calls of some nodes that ran at once."""
     marks = ", ".join("?" * len(nodes))
     rows = facts.reader.rows(
