@@ -81,7 +81,6 @@ def mended(source: str, program, fix: str, folder: Path, monkeypatch):
 
 
 WORDS = {
-    "all-dropped": "the exception has to be seen first",
     "augmented-validation": "what of a function is augmentation only its author knows",
     "all-dropped": "what an except hid is known when it raises: then another cause is told",
     "changed-by-hand": "nothing is wrong with the program",
