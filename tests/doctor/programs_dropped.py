@@ -128,6 +128,19 @@ def a_generator_that_yields_below_its_try():
         assert len(list(data.batch(2))) == 0
 
 
+@triggers("all-dropped", says="; if it says nothing, the loop in line")
+def a_generator_whose_loop_may_have_no_round():
+    def arrays():
+        for name in sorted(set("")):
+            try:
+                yield np.load(name)
+            except Exception as error:
+                print(error)
+
+    data = tf.data.Dataset.from_generator(arrays, output_signature=tf.TensorSpec((None,), tf.float32))
+    assert len(list(data)) == 0
+
+
 @near("all-dropped")
 def a_generator_that_leaves_some_out():
     def numbers():

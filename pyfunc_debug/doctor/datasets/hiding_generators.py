@@ -59,6 +59,9 @@ def hidden(rows: Callable[..., Any], sources: Mapping[str, Source]) -> Iterator[
         cause = f"{name} yielded nothing{in_passes}, and its {at} hides every{such} exception of {tried}."
         cause += _missing(source, function, block)
         advice = f"Write `raise` as the first line of that except: then the program says what {name} could not do."
+        loop = _unsure(source, function, block)
+        if loop is not None:
+            advice = f"{advice.rstrip('.')}; if it says nothing, the loop in line {loop.lineno} had no round."
         yield Hidden(node, token, first, file, handler.lineno, cause, advice)
 
 
@@ -123,19 +126,27 @@ def _may_end(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _TAKES
 
 
+def _unsure(source: Source, function: ast.FunctionDef, block: ast.Try) -> ast.For | ast.While | None:
+    """The outermost loop around a `try` of which the source does not say that it has a round."""
+    known = _texts(source, function, block)
+    for one in own_nodes(function):
+        if isinstance(one, (ast.For, ast.While)) and block in ast.walk(one):
+            given = one.iter if isinstance(one, ast.For) else one.test
+            always = isinstance(one, ast.While) and isinstance(given, ast.Constant) and bool(given.value)
+            if not (always or _written(given, known) or _counts(given)):
+                return one
+    return None
+
+
+def _counts(node: ast.expr) -> bool:
+    """`range(3)`."""
+    last = node.args[0] if isinstance(node, ast.Call) and dotted(node.func) == "range" and len(node.args) == 1 else None
+    return isinstance(last, ast.Constant) and isinstance(last.value, int) and last.value > 0
+
+
 def _missing(source: Source, function: ast.FunctionDef, block: ast.Try) -> str:
     """The first file that the `try` is to read, where the source says its name, and it is not there."""
-    known: dict[str, Any] = {}
-    for made in source.tree.body:
-        target = made.targets[0] if isinstance(made, ast.Assign) and len(made.targets) == 1 else None
-        if isinstance(made, ast.Assign) and isinstance(target, ast.Name):
-            known[target.id] = None if target.id in known else _written(made.value, {})
-    for name in _bound(function):
-        known.pop(name, None)
-    for loop in own_nodes(function):
-        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and block in ast.walk(loop):
-            entries = _written(loop.iter, known)
-            known[loop.target.id] = entries[0] if isinstance(entries, list) and entries else None
+    known = _texts(source, function, block)
     for part in block.body:
         for one in ast.walk(part):
             if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in _READS and one.args:
@@ -153,6 +164,22 @@ def _bound(function: ast.FunctionDef) -> set[str]:
 
 _TAKES = ("next", "__next__", "get", "get_nowait", "pop", "popleft", "recv", "readline", "get_next")
 _READS = ("load", "open", "imread", "loadtxt", "genfromtxt", "read_csv", "read_parquet", "File", "fromfile", "loadmat")
+
+
+def _texts(source: Source, function: ast.FunctionDef, block: ast.Try) -> dict[str, Any]:
+    """Texts, and lists of them, that names of a generator stand for in the first round of its loops."""
+    known: dict[str, Any] = {}
+    for made in source.tree.body:
+        target = made.targets[0] if isinstance(made, ast.Assign) and len(made.targets) == 1 else None
+        if isinstance(made, ast.Assign) and isinstance(target, ast.Name):
+            known[target.id] = None if target.id in known else _written(made.value, {})
+    for name in _bound(function):
+        known.pop(name, None)
+    for loop in own_nodes(function):
+        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and block in ast.walk(loop):
+            entries = _written(loop.iter, known)
+            known[loop.target.id] = entries[0] if isinstance(entries, list) and entries else None
+    return known
 
 
 def _written(node: ast.expr, known: Mapping[str, Any]) -> Any:
