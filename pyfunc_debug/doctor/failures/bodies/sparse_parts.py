@@ -120,6 +120,5 @@ def _read(function: Function, name: str) -> list[str]:
 
 def _value(spot: Spot, tf: str) -> str:
     """The name of the class of sparse values, which is one of TensorFlow 1's."""
-    module = spot.value(tf.partition(".")[0])
-    direct = "compat.v1" in getattr(module, "__name__", "") or "compat.v1" in getattr(module, "_tfmw_module_name", "")
+    direct = hasattr(spot.value(tf.partition(".")[0]), "SparseTensorValue")
     return f"{tf}.SparseTensorValue" if direct else f"{tf}.compat.v1.SparseTensorValue"

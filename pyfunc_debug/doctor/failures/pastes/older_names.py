@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.bodies.replacement import imports
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.source import Source, read
 
-LACKING = ("experimental.numpy", "experimental.dlpack", "__internal__")
+LACKING = ("experimental.numpy", "experimental.dlpack", "__internal__", "inside_function")
 """What tensorflow.compat.v1 has not, and tensorflow.compat.v1.compat.v2 has."""
 OTHER = ("where", "image.resize", "strings.split", "math.in_top_k")
 """What it has by the same name with other arguments or other values: its `where` broadcasts nothing."""
