@@ -48,6 +48,7 @@ from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_summaries as programs_summaries
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_traced_values as programs_traced_values
+from tests.doctor import programs_validations as programs_validations
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted
 from tests.share import shared
