@@ -71,6 +71,6 @@ def _finding(facts: Facts, file: str, given: ast.expr, made: ast.expr, pieces: d
         NAMES[0], "error", None, (),
         f"{what} {trained}, with which fit trains, and nothing reads {unread} (line {lines[0]}): val_loss and the "
         "other numbers of the validation say what the model learned by heart",
-        pastes.written(pastes.replaced(facts, file, dict(pieces))) or f"use {unread} there",
+        pastes.written(pastes.replaced(facts, file, {**pieces})) or f"use {unread} there",
         file, made.lineno, confidence="likely",
     )  # fmt: skip
