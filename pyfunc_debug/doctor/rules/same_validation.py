@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
@@ -61,7 +61,7 @@ def _unread(own: Source, name: str) -> str:
     return ""
 
 
-def _finding(facts: Facts, file: str, given: ast.expr, made: ast.expr, pieces: dict[ast.Name, str]) -> Finding:
+def _finding(facts: Facts, file: str, given: ast.expr, made: ast.expr, pieces: Mapping[ast.Name, str]) -> Finding:
     own = pastes.source(facts, file)
     trained = " and ".join(dict.fromkeys(one.id for one in pieces))
     unread = " and ".join(dict.fromkeys(pieces.values()))
@@ -71,6 +71,6 @@ def _finding(facts: Facts, file: str, given: ast.expr, made: ast.expr, pieces: d
         NAMES[0], "error", None, (),
         f"{what} {trained}, with which fit trains, and nothing reads {unread} (line {lines[0]}): val_loss and the "
         "other numbers of the validation say what the model learned by heart",
-        pastes.written(pastes.replaced(facts, file, {**pieces})) or f"use {unread} there",
+        pastes.written(pastes.replaced(facts, file, dict[ast.expr, str](pieces.items()))) or f"use {unread} there",
         file, made.lineno, confidence="likely",
     )  # fmt: skip
