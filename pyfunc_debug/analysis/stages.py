@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ from pyfunc_debug.records import Function
 
 Numbers = np.ndarray[Any, Any]
 CALLS = (1, 2, 4, 8)
+_SHARED = 0.25
+"""Share of the CPUs' time that other processes had."""
 
 
 @dataclass(frozen=True)
@@ -175,9 +177,16 @@ def make_stages(
                     calls,
                     setting,
                     at_stops_ns(stops, start, end),
+                    shares_cpus(reader.meta),
                 )
             )
     return answers
+
+
+def shares_cpus(meta: Mapping[str, Any]) -> bool:
+    """Whether other processes had the CPUs for much of the time of a recording; not where nobody knows."""
+    others = meta.get("others")
+    return isinstance(others, (int, float)) and others >= _SHARED
 
 
 def setting_of(group: Iterable[int], known: dict[int, Setting]) -> Setting | None:
@@ -261,6 +270,7 @@ def stage_answer(
     calls: Iterable[int] = CALLS,
     setting: Setting | None = None,
     at_stops_ns: float = 0.0,
+    shared: bool = False,
 ) -> StageAnswer:
     """The answer for one stage.
 
@@ -276,6 +286,8 @@ def stage_answer(
       calls: Values of num_parallel_calls to ask about.
       setting: How the stage is set up.
       at_stops_ns: For how long calls were held at stops meanwhile: then its threads did not idle, somebody looked.
+      shared: Whether other processes had the CPUs for a part of the time: a body that was off a CPU may have waited for
+        one then, and a pool with more threads has no more CPUs.
     """
     start, end, wait, reacquire = times
     known = one.measured > 0 and one.grade in ("native", "op-start")
@@ -291,7 +303,7 @@ def stage_answer(
     stage = Stage(body / len(start), held, cpu_ns, _parallel_now(setting, at_once, pool))
     present = {setting.parallel} if setting is not None and setting.parallel > 0 else set()
     ceilings = tuple(ceiling(stage, n, pool, cores) for n in sorted({*calls, *present}))
-    wider = _wider(stage, ceilings, pool, cores)
+    wider = None if shared else _wider(stage, ceilings, pool, cores)
     return StageAnswer(
         contention=one,
         function=function,

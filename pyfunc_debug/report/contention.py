@@ -18,7 +18,7 @@ from pyfunc_debug.analysis.columns import GRADES, GRADIENT, Array, Columns
 from pyfunc_debug.analysis.contention import NodeContention, culprits, grade_of, process_lines
 from pyfunc_debug.analysis.facts import ProgramFacts
 from pyfunc_debug.analysis.inputs import loops_of, settings
-from pyfunc_debug.analysis.stages import at_stops_ns, is_stage, mean_cpu_ns, setting_of, stage_answer
+from pyfunc_debug.analysis.stages import at_stops_ns, is_stage, mean_cpu_ns, setting_of, shares_cpus, stage_answer
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
 from pyfunc_debug.gil.blame import NOBODY, OURS
 from pyfunc_debug.pfrec.checks import fits
@@ -247,6 +247,7 @@ def _stages(facts: ProgramFacts, columns: Columns, nodes: Sequence[NodeContentio
         answer = stage_answer(
             one, function.name, times, threads, mean_cpu_ns(cpu), pool, cores, setting=setting,
             at_stops_ns=at_stops_ns(columns.stops, start + columns.origin_ns, end + columns.origin_ns),
+            shared=shares_cpus(facts.meta),
         )  # fmt: skip
         result.append(
             {

@@ -14,7 +14,10 @@ MS = 1_000_000
 SOURCE = "def bad(x):\n    return x * 2\ndata = names.map(lambda x: tf.py_function(bad, [x], tf.float32))\n"
 
 
-def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=(), at_once=1, others=(), gave_other=()):
+def found(
+    tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=(), at_once=1, others=(), gave_other=(), nbytes=8,
+    rules=("recomputed", "doctor-trouble"),
+):  # fmt: skip
     """One call a key, which its input's content goes by; what it gave goes by `gave`, else by the key."""
     calls, values = [], []
     for i, key in enumerate(keys, 1):
@@ -24,7 +27,7 @@ def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=(), at_o
             digest = None if one is None else str(one).encode()
             values.append(
                 {"call": i, "role": role, "position": 0, "path": "x", "dtype": "float32", "shape": "[2]", "text": "",
-                 "note": "", "kept": "", "digest": digest}
+                 "note": "", "kept": "", "digest": digest, "nbytes": nbytes}
             )  # fmt: skip
     for i, given in enumerate(gave_other, len(keys) + 1):
         calls.append(call(i, node=2))
@@ -35,7 +38,7 @@ def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=(), at_o
     path = written(
         tmp_path / "a.pfrec", source, meta, node=[node(stack=1), *others], stack=stack, call=calls, value=values
     )
-    return Recording(path).findings(select=["recomputed", "doctor-trouble"])
+    return Recording(path).findings(select=[*rules])
 
 
 @pytest.mark.parametrize(
@@ -52,6 +55,37 @@ def test_what_a_cache_would_save(tmp_path, keys, says):
     assert (one.rule, one.severity, one.line) == ("recomputed", "note", 3)
     assert says in one.message
     assert one.fix.endswith(":\ndata = names.map(lambda x: tf.py_function(bad, [x], tf.float32)).cache()")
+
+
+@pytest.mark.parametrize(("nbytes", "told"), [(8, False), (8_000_000, True)])
+def test_of_a_cache_that_is_offered_it_is_said_what_it_holds(tmp_path, nbytes, told):
+    (one,) = found(tmp_path, [*range(20)] * 3, nbytes=nbytes)
+    words = 'the cache holds some 160 MB in memory then; .cache("elements") keeps them in a file'
+    assert (words in one.evidence) == told
+
+
+@pytest.mark.parametrize(
+    ("between", "nbytes", "told"),
+    [
+        ([], 20_000_000, True),
+        (["ShuffleV3", "ParallelMapV2"], 20_000_000, True),
+        (["Filter"], 20_000_000, False),  # which may have dropped them
+        ([], 2_000_000, False),
+    ],
+)
+def test_a_cache_in_memory_that_holds_much_is_named(tmp_path, between, nbytes, told):
+    source = SOURCE.replace("tf.float32))", "tf.float32)).cache()")
+    stages = [stage("Batch", batch=4), stage("Cache"), *map(stage, between), stage("Map", ["pyfunc_1"])]
+    loop = {"site": [FILE, 3, ""], "stages": stages, "iterators": 3, "taken": 15}
+    named = found(tmp_path, range(20), source=source, inputs=[loop], nbytes=nbytes, rules=["memory"])
+    assert [one.line for one in named] == [3] * told
+    for one in named:
+        assert "keeps in memory all that bad gave: 20 elements, some 400 MB" in one.message
+        assert pasted(source, one.fix) == source.replace(".cache()", '.cache("elements")')
+    assert not found(
+        tmp_path, range(20), source=source, nbytes=nbytes, rules=["memory"],
+        inputs=[{**loop, "stages": [{**one, "cache": "file"} if one["kind"] == "Cache" else one for one in stages]}],
+    )  # fmt: skip
 
 
 def stage(kind, tokens=(), batch=None):

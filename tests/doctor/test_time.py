@@ -313,6 +313,16 @@ def test_a_body_that_does_not_compute_gets_a_larger_pool_to_paste(tmp_path):
     assert mended[5:] == SLEEPS.split("\n")[2:]
 
 
+def test_no_larger_pool_is_offered_where_other_processes_had_the_cpus(tmp_path):
+    """A body that was off a CPU may have waited for one."""
+    stack = {"id": 1, "frames": json.dumps([[FILE, 2, "train", ""]])}
+    path = loop_over_data(
+        tmp_path, 100, 40 * MS, MS, cpu_ns=0, source=SLEEPS, stack=1, rows={"stack": [stack]}, others=0.5
+    )
+    (found,) = Recording(path).findings(select=["input-bound"])
+    assert "threadpool" not in " ".join((found.fix, *found.evidence))
+
+
 SHARES = """import tensorflow as tf
 {above}
 def bad(x):

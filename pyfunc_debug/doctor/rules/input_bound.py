@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.bodies import one_file_lock
 from pyfunc_debug.doctor.datasets import input_cures, sequential_maps
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
-from pyfunc_debug.doctor.rules import endless_epochs, late_skips, needless_python, parallel_generators
+from pyfunc_debug.doctor.rules import endless_epochs, late_skips, needless_python, parallel_generators, recomputed
 from pyfunc_debug.events import Notice
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Node
@@ -167,6 +167,7 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
         confidence="likely" if loop.at_most or pace is not None else "measured",
         evidence=(
             bodies, *_crossings(facts, loop), *([] if buffers is None else [buffers[0]]), *_held(facts, slow),
+            *(recomputed.would_hold_then(facts, slow, cures[0]) if slow is not None else ()),
             *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2],
         ),
     )  # fmt: skip

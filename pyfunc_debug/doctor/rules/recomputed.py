@@ -10,6 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.datasets import endless_sources
 from pyfunc_debug.doctor.datasets.cached_chains import cache_at, cached_before_shuffle
+from pyfunc_debug.doctor.datasets.held_elements import would_hold
 from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.pfrec.stopped import covered_ns
 from pyfunc_debug.records import Finding, Node
@@ -67,27 +68,35 @@ def known(facts: Facts, node: Node) -> tuple[int, int, int]:
     return int(rows[0][0]), int(rows[0][1]), int(rows[0][2])
 
 
-def _finding(facts: Facts, node: Node, known: int, different: int, saved: float, wall: int) -> Finding:
-    again = known - different
+def _finding(facts: Facts, node: Node, compared: int, different: int, saved: float, wall: int) -> Finding:
+    again = compared - different
     site = facts.site(node.id)
     never = endless_sources.behind(facts, node)
     loop = unfilled(facts, node) if never is None or not never.why else None
     text = (
-        f"{node.body} had the inputs of an earlier call in {again:,} of {known:,} calls, and gave the same again: some "
-        f"{saved / 1e9:.1f} s of {wall / 1e9:.1f} s"
+        f"{node.body} had the inputs of an earlier call in {again:,} of {compared:,} calls, and gave the same again: "
+        f"some {saved / 1e9:.1f} s of {wall / 1e9:.1f} s"
     )
     if loop is not None:
         text += ". The .cache() behind it kept nothing, as no pass read its dataset to the end"
     elif never is not None and never.why:
         text += f". A .cache() behind it is never full, and serves nothing: {never.why}"
     fix = filled(facts, loop) if loop is not None else cached(facts, node) if never is None else never.cure
-    serves = f": a cache would have served {again / known:.0%}" if never is None or loop is not None else ""
+    serves = f": a cache would have served {again / compared:.0%}" if never is None or loop is not None else ""
     return Finding(
         NAMES[0], "note", node.id, (), text,
         fix or f"keep what {facts.name(node)} gave for each input, or compute it before the loop",
         site.file if site else node.file, site.line if site else node.line,
-        evidence=(f"{different:,} different inputs in {known:,} calls{serves}",),
+        evidence=(f"{different:,} different inputs in {compared:,} calls{serves}", *would_hold_then(facts, node, fix)),
     )  # fmt: skip
+
+
+def would_hold_then(facts: Facts, node: Node, fix: str) -> tuple[str, ...]:
+    """What the cache of a paste holds, where that is much."""
+    calls, (compared, different, _) = facts.calls(node.id).count, known(facts, node)
+    offered = ".cache()" in fix and compared > 0
+    words = would_hold(facts, node, calls * different // compared) if offered else ""
+    return (words,) if words else ()
 
 
 def unfilled(facts: Facts, node: Node) -> dict[str, Any] | None:
