@@ -323,6 +323,31 @@ def test_no_larger_pool_is_offered_where_other_processes_had_the_cpus(tmp_path):
     assert "threadpool" not in " ".join((found.fix, *found.evidence))
 
 
+@pytest.mark.parametrize(
+    ("first_ns", "buffer", "behind_cache", "told"),
+    [
+        (3000 * MS, 500, False, True),
+        (1000 * MS, 500, False, False),  # a part of the program's beginning
+        (3000 * MS, 8, False, False),
+        (3000 * MS, 500, True, False),  # filled once
+    ],
+)
+def test_a_shuffle_that_is_filled_before_the_first_step_is_named(tmp_path, first_ns, buffer, behind_cache, told):
+    shuffle = {"kind": "ShuffleV3", "parallel": None, "batch": None, "tokens": [], "buffer": buffer}
+    cache = [{"kind": "Cache", "parallel": None, "batch": None, "tokens": []}] * behind_cache
+    path = loop_over_data(tmp_path, 100, 20 * MS, MS, behind=[shuffle, *cache], passes=1 + behind_cache)
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        (text,) = file.execute("SELECT value FROM meta WHERE key = 'inputs'").fetchone()
+        inputs = json.loads(text)
+        inputs[0]["first_ns"] = first_ns
+        file.execute("UPDATE meta SET value = ? WHERE key = 'inputs'", (json.dumps(inputs),))
+    found = Recording(path).findings(select=["late-shuffle"])
+    assert [one.line for one in found] == [3] * told
+    for one in found:
+        assert "the first element came after 3.0 s" in one.message
+        assert "bad takes 20.0 ms for each" in one.message
+
+
 SHARES = """import tensorflow as tf
 {above}
 def bad(x):

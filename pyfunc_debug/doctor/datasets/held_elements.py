@@ -11,7 +11,7 @@ _MUCH_BYTES = 100_000_000
 
 
 def bytes_of(facts: Facts, nodes: Sequence[Node], elements: int) -> int:
-    """What so many elements take, from the sizes of what was recorded of the nodes' results; 0 where none was."""
+    """What a number of elements take, from the sizes of what was recorded of the nodes' results; 0 where none was."""
     marks = ", ".join(str(one.id) for one in nodes)
     calls, total = facts.reader.rows(
         "SELECT count(DISTINCT c.id), total(v.nbytes) FROM call c JOIN value v ON v.call = c.id AND v.role = 'output' "
