@@ -165,19 +165,19 @@ def is_uneven(value: Any) -> bool:
 
 
 def _place(values: Any, value: Any) -> str:
-    found = [path for path, one in _parts(values) if one is value]
+    found = [path for path, one in paths(values) if one is value]
     keys = [key for key in found[0] if isinstance(key, str)] if len(found) == 1 else []
     return f" for {keys[-1]!r}" if keys else ""
 
 
-def _parts(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def paths(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """The values in tuples and dicts, each with its keys and places."""
     if type(values) is tuple:
         for place, one in enumerate(values):
-            yield from _parts(one, (*path, place))
+            yield from paths(one, (*path, place))
     elif type(values) is dict:
         for key, one in values.items():
-            yield from _parts(one, (*path, key))
+            yield from paths(one, (*path, key))
     else:
         yield path, values
 

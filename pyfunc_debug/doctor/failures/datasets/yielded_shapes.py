@@ -9,6 +9,7 @@ import re
 from pyfunc_debug.doctor.failures.datasets import (
     element_structures,
     generator_calls,
+    odd_elements,
     signature_parts,
     swapped_parts,
 )
@@ -75,10 +76,13 @@ def explain(situation: Situation, found: re.Match[str]) -> Explanation | None:
             advice = f"If the value is the right one, write {said} there. Else yield the one that belongs there: data "
             advice += "and labels, say, may be unpacked in another order than they were returned."
             return Explanation(RULE, file, places[0].lineno, cause, None, advice, "likely")
+        if number and odd_elements.is_odd(got, wanted):
+            line, shapes_of = places[0].lineno, (got, wanted)
+            return odd_elements.explain(situation, file, source, call, line, shapes_of, whose)
         if number and fits != got:
-            before = f"the {number:,} elements before it" if number > 1 else "the one before it"
-            cause = f"{cause[:-2]}, as {before} had. If that one is wrong, leave it out in the generator; else "
-            cause += "None stands for any size" + (", and padded_batch fills rows up." if batch is not None else ".")
+            cause = f"{cause[:-2]}, as {odd_elements.before(situation)} had. "
+            cause += "If that one is wrong, leave it out in the generator; else None stands for any size"
+            cause += ", and padded_batch fills rows up." if batch is not None else "."
         else:
             cause += "It describes one yielded element, before any batch()."
             cause += " None stands for any size." * (None in fits)
