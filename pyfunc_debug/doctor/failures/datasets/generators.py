@@ -18,6 +18,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     signature_parts,
     yielded_dtypes,
     yielded_keys,
+    yielded_objects,
     yielded_shapes,
 )
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
@@ -185,8 +186,8 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
     one = _ONE_SPEC.match(found[1])
     if one is not None and is_ndarray(value := yielded_keys.element(situation)[0]) and value.dtype != object:
         line = yielded_keys.line_of(yields, situation, call)  # arrays have no parts: their values are what is refused
-        cause = f"the generator yielded {short(found[2], 40)}, which does not become a {one[1]} tensor."
-        return Explanation(RULE, file, line, cause, None, _OTHER_DTYPE)
+        cause = f"the generator yielded {short(found[2], 40)}, which does not become {_a(one[1])} tensor."
+        return Explanation(RULE, file, line, cause, None, yielded_objects.advice(value, one[1]) or _OTHER_DTYPE)
     wanted = found[1].startswith("(") and not found[2].startswith(("(", "{"))
     if len(yields) == 1 and wanted and yields[0].value is not None:
         value = yields[0].value
@@ -341,10 +342,10 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
         return told
     shown = short(value, 40)
     shown = "rows" if shown.startswith("...") else shown
-    cause = f"the generator yielded {shown}{where}, which does not become a {found[1]} tensor"
+    cause = f"the generator yielded {shown}{where}, which does not become {_a(found[1])} tensor"
     if ragged:
         if where:
-            cause = f"what the generator yielded{where} does not become a {found[1]} tensor"
+            cause = f"what the generator yielded{where} does not become {_a(found[1])} tensor"
         tf = alias(situation.spots[0], "tensorflow") if situation.spots else "tf"
         return Explanation(
             RULE, file, line, f"{cause}: its rows have different lengths.", None,
@@ -355,10 +356,13 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
         element = yielded_keys.element(situation)[0]
         return scipy_matrices.yielded((file, source, line), given, element, failed, cause)
     plain = failed is None or is_ndarray(failed) or isinstance(failed, (bool, int, float, str, bytes, np.generic))
-    advice = (
-        "Yield that dtype, or declare the one that it yields." if plain else "Yield an array of NumPy's or a number."
-    )
+    advice = yielded_objects.advice(failed, found[1]) if failed is not None else ""
+    advice = advice or (_OTHER_DTYPE if plain else "Yield an array of NumPy's or a number.")
     return Explanation(RULE, file, line, f"{cause}.", None, advice)
+
+
+def _a(dtype: str) -> str:
+    return f"an {dtype}" if dtype.startswith("i") else f"a {dtype}"
 
 
 def _ragged(situation: Situation, found: re.Match[str]) -> Explanation | None:

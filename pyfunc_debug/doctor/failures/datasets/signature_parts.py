@@ -109,7 +109,7 @@ def _is_dtype(node: ast.expr, spot: Spot) -> bool:
 
 
 def failed_value(situation: Situation) -> tuple[str, Any]:
-    """` for 'visits'`, if the value that was not converted is one of a yielded dict; and the value, None if unknown."""
+    """` for 'visits'` or ` for element[3]`, where the value that was not converted is a part; and that, if known."""
     for frame in frames(situation.inner.__traceback__):
         if frame.f_code.co_name == "generator_py_func" and "ret" in frame.f_locals:
             value = frame.f_locals["ret"]
@@ -167,7 +167,9 @@ def is_uneven(value: Any) -> bool:
 def _place(values: Any, value: Any) -> str:
     found = [path for path, one in paths(values) if one is value]
     keys = [key for key in found[0] if isinstance(key, str)] if len(found) == 1 else []
-    return f" for {keys[-1]!r}" if keys else ""
+    if keys or len(found) != 1:
+        return f" for {keys[-1]!r}" if keys else ""
+    return " for element" + "".join(f"[{place}]" for place in found[0]) if found[0] else ""
 
 
 def paths(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
