@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.returned_kinds import CONTRACT
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.reading.nodes import argument
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.generators.declared_dtypes import declared_dtypes
 from pyfunc_debug.doctor.generators.shared_sources import passes
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding, Node
@@ -18,7 +16,6 @@ from pyfunc_debug.records import Finding, Node
 NAMES = (CONTRACT,)
 _LOOKED = 8
 """How many elements are looked at (interception/yields.py)."""
-_DEPTH = 3
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -44,7 +41,7 @@ def _finding(facts: Facts, node: Node, position: int, found: list[dict[str, Any]
     if made is not None:
         file, call = made
         own, tf = pastes.source(facts, file), pastes.module(facts, file, "tensorflow") or "tf"
-        dtypes = _dtypes(own, _declared(call), 0)
+        dtypes = declared_dtypes(own, call)
         if dtypes is not None and len(dtypes) == len(node.tout) and dtypes[position] is not None:
             edit = pastes.replaced(facts, file, {dtypes[position]: f"{tf}.float32"})
     return Finding(
@@ -57,32 +54,3 @@ def _finding(facts: Facts, node: Node, position: int, found: list[dict[str, Any]
         made[0] if made is not None else node.file, made[1].lineno if made is not None else node.line,
         evidence=(f"element {first['element']}: {first['own']:.6g} became {int(first['own'])}",),
     )  # fmt: skip
-
-
-def _declared(call: ast.Call) -> ast.expr | None:
-    return argument(call, 4, "output_signature") or argument(call, 1, "output_types")
-
-
-def _dtypes(own: Source, given: ast.expr | None, depth: int) -> list[ast.expr] | None:
-    """The dtypes of a structure as they are written, flat; None where the source does not show them."""
-    if given is None or depth > _DEPTH:
-        return None
-    if isinstance(given, ast.Name):
-        made = own.given_to(given.id)
-        return _dtypes(own, made[0], depth + 1) if len(made) == 1 else None
-    parts: list[ast.expr] = []
-    if isinstance(given, (ast.Tuple, ast.List)):
-        parts = given.elts
-    elif isinstance(given, ast.Dict):
-        keys = [one.value if isinstance(one, ast.Constant) else None for one in given.keys]
-        if not all(isinstance(one, str) for one in keys):
-            return None
-        parts = [value for _, value in sorted(zip(map(str, keys), given.values), key=lambda pair: pair[0])]
-    elif isinstance(given, ast.Call):
-        dtype = argument(given, 1, "dtype") if pastes.last_name(given.func) == "TensorSpec" else None
-        return None if dtype is None else [dtype]
-    else:
-        written = isinstance(given, ast.Constant) and isinstance(given.value, str)
-        return [given] if written or dotted(given).rpartition(".")[2].startswith(("int", "uint", "float")) else None
-    found = [_dtypes(own, one, depth + 1) for one in parts]
-    return None if any(one is None for one in found) else [part for one in found if one is not None for part in one]
