@@ -80,9 +80,12 @@ def explain(situation: Situation) -> Explanation | None:
         larger = f"Make {named} at least {known + index + 1 - size}"
     else:
         larger = f"Give {owner} at least {index + 1} places"
-    return Explanation(
-        RULE, spot.file, spot.line, cause, None, f"{larger}, or correct what gives {short(inside, 30)} {value}.",
-    )  # fmt: skip
+    call = given_sizes.failed_call(situation, spot, statement) if given_sizes.others_passed(situation) else ""
+    advice = f"{larger}, or correct what gives {short(inside, 30)} {value}."
+    if call:
+        advice = f"Correct what gives {short(inside, 30)} {value} there, or leave it out; only if {value} is right, "
+        advice += f"{larger[0].lower()}{larger[1:]}."
+    return Explanation(RULE, spot.file, spot.line, f"{cause} {call}".rstrip(), None, advice)
 
 
 def _behind(spot: Spot, statement: ast.stmt) -> Explanation | None:

@@ -16,6 +16,8 @@ _DEEPEST = 4
 _MOST = 4
 """Inputs that are said."""
 _WIDTH = 40
+_ALONE = 90
+"""Characters of an input, and of one that is alone."""
 _WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
@@ -89,6 +91,27 @@ def _calls(situation: Situation, node: Node) -> int:
     return int(rows[0][0]) if rows else 0
 
 
+def others_passed(situation: Situation) -> bool:
+    """Whether the body returned in calls before one failed."""
+    node = failed_node(situation)
+    rows = situation.rows(
+        "SELECT count(*) FROM call WHERE node = ? AND kind = 'forward' AND status = 'ok' AND id < "
+        "(SELECT min(id) FROM call WHERE node = ? AND status = 'error')",
+        (node.id, node.id),
+    ) if node is not None else []  # fmt: skip
+    return bool(rows) and int(rows[0][0]) > 0
+
+
+def _varying(node: Node, situation: Situation) -> set[str]:
+    """The inputs that are not the same in all calls."""
+    rows = situation.rows(
+        "SELECT v.path FROM value v JOIN call c ON c.id = v.call WHERE c.node = ? AND c.kind = 'forward' AND "
+        "v.role = 'input' GROUP BY v.path HAVING count(DISTINCT v.text || coalesce(v.shape, '')) > 1",
+        (node.id,),
+    )
+    return {path for (path,) in rows}
+
+
 def failed_call(situation: Situation, spot: Spot, statement: ast.stmt) -> str:
     """`Call #3 was given line '0-0 4-9', size 6; pair is '4-9'.`; "" where the recording does not say."""
     node = failed_node(situation)
@@ -104,7 +127,10 @@ def failed_call(situation: Situation, spot: Spot, statement: ast.stmt) -> str:
         )
         if not rows or any(_differs(path, shape, least, spot) for path, _, shape, least, _ in rows):
             continue
-        said = [f"{path} {_shown(dtype, shape, text)}" for path, dtype, shape, _, text in rows[:_MOST]]
+        varying = _varying(node, situation) if node is not None else set()
+        rows = [one for one in rows if one[0] in varying] or rows
+        wide = _WIDTH if len(rows) > 1 else _ALONE
+        said = [f"{path} {_shown(dtype, shape, text, wide)}" for path, dtype, shape, _, text in rows[:_MOST]]
         inside = [
             f"{name} is {short(repr(value), 24)}"
             for name in _of_loops(spot, statement)
@@ -122,9 +148,9 @@ def _differs(path: str, shape: str | None, least: Any, spot: Spot) -> bool:
     return shape == "[]" and least is not None and type(number) in (int, float) and number != least
 
 
-def _shown(dtype: str, shape: str | None, text: str) -> str:
+def _shown(dtype: str, shape: str | None, text: str, wide: int) -> str:
     """`'0-0 4-9'`, `6`, and of an array its dtype and shape as well."""
-    return short(text.removeprefix(f"{dtype}[] ") if shape == "[]" else text, _WIDTH)
+    return short(text.removeprefix(f"{dtype}[] ") if shape == "[]" else text, wide)
 
 
 def _of_loops(spot: Spot, statement: ast.stmt) -> list[str]:
