@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -71,6 +72,38 @@ def a_list_of_what_a_function_loads():
             yield np.array(images), np.arange(4)
 
     list(tf.data.Dataset.from_generator(picture_batches, (tf.float32, tf.int64), ((4, 8, 8), (4,))))
+
+
+@triggers("lost-fraction", says="np.array(image / 255.0, dtype='uint8') makes whole numbers", pastes=True)
+def a_generator_that_a_lambda_calls():
+    def drawn(count):
+        for i in range(count):
+            image = np.random.default_rng(i).integers(0, 250, (8, 8, 3)).astype(np.uint8)
+            image = np.array(image / 255.0, dtype="uint8")
+            yield image, i
+
+    list(tf.data.Dataset.from_generator(lambda: drawn(6), (tf.float32, tf.int64), ((8, 8, 3), ())))
+
+
+@triggers("lost-fraction", says="X = np.empty((4, 8, 8, 1), dtype=np.float32)", pastes=True)
+def batches_that_keras_asks_for():
+    class Batches(keras.utils.PyDataset):
+        def __init__(self, images):
+            super().__init__()
+            self.images = images
+
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            X = np.empty((4, 8, 8, 1), dtype=np.uint8)  # noqa: N806
+            for k in range(4):
+                X[k] = self.images[i * 4 + k] / 255.0
+            return X, np.ones(4)
+
+    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(Batches(np.random.default_rng(0).integers(0, 250, (16, 8, 8, 1), np.uint8)), verbose=0)
 
 
 @near("lost-fraction")

@@ -30,11 +30,22 @@ def check(facts: Facts) -> Iterator[Finding]:
     for node, _ in facts.generators.values():
         groups.setdefault((node.body, node.file, node.line), []).append(node)
     for nodes in groups.values():
-        function, tree = facts.function(nodes[0]), facts.tree(nodes[0].file)
-        if isinstance(function, ast.FunctionDef) and tree is not None:
+        tree = facts.tree(nodes[0].file)
+        function = _function(facts, nodes[0], tree) if tree is not None else None
+        if function is not None and tree is not None:
             found = next((one for one in _of_parts(facts, nodes, tree, function) if one is not None), None)
             if found is not None:
                 yield found
+
+
+def _function(facts: Facts, node: Node, tree: ast.Module) -> ast.FunctionDef | None:
+    """The function that gives the elements: of `lambda: gen(6)`, that which it calls."""
+    found = facts.function(node)
+    if isinstance(found, ast.Lambda) and isinstance(found.body, ast.Call) and isinstance(found.body.func, ast.Name):
+        name = found.body.func.id
+        called = [one for one in pastes.walk(tree, ast.FunctionDef) if one.name == name]
+        found = called[0] if len(called) == 1 else None
+    return found if isinstance(found, ast.FunctionDef) else None
 
 
 def _of_parts(facts: Facts, nodes: Sequence[Node], tree: ast.Module, function: Definition) -> Iterator[Finding | None]:
@@ -88,14 +99,14 @@ def _finding(
         told = f"line {cast.dtype.lineno} makes an array of whole numbers, which cuts the fractions of {text}"
     else:
         told = f"{text} makes whole numbers of {image}, which cuts the fractions"
+    division = cast.dtype is None
+    kept = own.text(cast.node).replace("//", "/") if division else f"keep {image} in floats in line {cast.node.lineno}"
+    declared = "" if all(_is_of_keras(facts, one) for one in nodes) else ", and declare float32 in from_generator"
     return Finding(
         NAMES[0], "error" if black and cast.known else "warning", node.id, (seen[0].call,),
         f"{facts.name(node)} gave {'only zeros' if black else 'nothing but 0, and a few 1,'}{which}, as far as was "
         f"looked at, in all {len(seen):,} recorded calls: {told}. What is less than 1 becomes 0",
-        _fix(facts, nodes, position, cast) or (
-            f"keep {image} in floats in line {cast.node.lineno}, and declare float32 in from_generator"
-            if cast.dtype is not None else f"{own.text(cast.node).replace('//', '/')}, and declare float32"
-        ),
+        _fix(facts, nodes, position, cast) or f"{kept}{declared}",
         node.file, cast.node.lineno, several(one.id for one in nodes),
         (f"call #{seen[0].call}: {facts.outputs(seen[0].call)}",),
         confidence="measured" if cast.known and black else "likely",
@@ -118,6 +129,8 @@ def _fix(facts: Facts, nodes: Sequence[Node], position: int, cast: WholeCast) ->
             f"{tf}.float32" if is_cast and tf else '"float32"'
         )  # fmt: skip
     for node in nodes:
+        if _is_of_keras(facts, node):
+            continue
         made = pastes.dataset_call(facts, node)
         if made is None or made[0] != file:
             return ""
@@ -128,3 +141,11 @@ def _fix(facts: Facts, nodes: Sequence[Node], position: int, cast: WholeCast) ->
             return ""
         pieces[dtypes[position]] = f"{tf}.float32" if tf else '"float32"'
     return pastes.all_replaced(facts, file, pieces)
+
+
+def _is_of_keras(facts: Facts, node: Node) -> bool:
+    """Whether Keras made the dataset, and declares what the first batch has: no line of the user's declares it."""
+    return not any(
+        pastes.last_name(one.func) == "from_generator"
+        for frame in node.stack for one in pastes.around(facts.tree(frame.file), frame.line, ast.Call)
+    )  # fmt: skip
