@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.code import all_nodes
-from pyfunc_debug.doctor.failures.datasets import declared_types, undecoded
+from pyfunc_debug.doctor.failures.datasets import declared_types, padded_ranks, undecoded
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, user_generators
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, recorded, written
@@ -22,9 +22,6 @@ _VALUES = "Invalid `padding_values`"
 _NESTING = re.compile(
     r"shallow structure|same (?:sequence|nested)|same keys|[Tt]he padded shape|list or tuple|TensorShape"
 )
-_RANK = re.compile(
-    r"same rank as the padded shape for component ?(\d+): expected rank (\d+) but got element with rank (\d+)"
-)
 _WIDE = ("int32", "float32", "string", "bool")
 """What TensorFlow makes of a Python number, text or truth: the dtype of padding_values has to be the component's."""
 
@@ -36,7 +33,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     if _LARGER in situation.message:
         return _larger(situation)
-    ranks = _RANK.search(situation.message)
+    ranks = padded_ranks.RANK.search(situation.message)
     if ranks is not None:
         return _other_rank(situation, int(ranks[1]), int(ranks[3]))
     call = _call(spot)
@@ -230,6 +227,14 @@ def _written_once(situation: Situation) -> tuple[str, ast.Call, ast.expr, Spot] 
     return (*found[0], spot) if len(found) == 1 and spot is not None else None
 
 
+def _in_buckets(situation: Situation) -> tuple[str, ast.Call, ast.expr, Spot] | None:
+    """The same of the program's one call of bucket_by_sequence_length, which pads as padded_batch does."""
+    call = padded_ranks.padding_call(situation)
+    asked = argument(call[1], 3, "padded_shapes") if call is not None else None
+    spot = next((one for one in reversed(situation.spots) if call is not None and one.file == call[0]), None)
+    return (*call, asked, spot) if call is not None and asked is not None and spot is not None else None
+
+
 def _larger(situation: Situation) -> Explanation | None:
     """An element with more of an axis than padded_shapes has room for."""
     found = _written_once(situation)
@@ -249,7 +254,7 @@ def _larger(situation: Situation) -> Explanation | None:
 
 def _other_rank(situation: Situation, place: int, rank: int) -> Explanation | None:
     """Elements whose rank only a run shows have another one than their padded shape."""
-    found = _written_once(situation)
+    found = _written_once(situation) or _in_buckets(situation)
     if found is None:
         return None
     file, call, asked, spot = found
