@@ -267,9 +267,10 @@ def _other_rank(situation: Situation, place: int, rank: int) -> Explanation | No
     texts = [written(one) for one in fitted if one is not None]
     new = texts[0] if _is_shape(shapes) else f"({', '.join(texts)}{',' * (len(texts) == 1)})"
     edit = edit_of(file, spot.source.replaced({asked: new}))
+    count = len(given[place] or ())
     which = f"part {place} of padded_shapes" if len(given) > 1 else "padded_shapes"
     cause = (
-        f"{which} has {len(given[place] or ())} sizes, but the elements have {rank} axes there. It describes one "
+        f"{which} has {count} size{'s' * (count != 1)}, but the elements have {rank} axes there. It describes one "
         "element, without the axis of the batch; None pads to the longest."
     )
     return Explanation(RULE, file, call.lineno, cause, edit, "" if edit else f"Write padded_shapes={new}.")
