@@ -92,6 +92,16 @@ class Facts:
         return {node.id: node for node in self.reader.nodes()}
 
     @cached_property
+    def by_token(self) -> dict[str, Node]:
+        """The nodes by the names of their functions in TensorFlow's registry."""
+        return {node.token: node for node in self.nodes.values() if node.token}
+
+    @cached_property
+    def own_by_token(self) -> dict[str, Node]:
+        """Of these, the user's own: not those of generators."""
+        return {token: node for token, node in self.by_token.items() if node.origin == "user"}
+
+    @cached_property
     def lines(self) -> list[list[Node]]:
         """The user's nodes; those that one line made in one function together: a retrace makes new ones."""
         return same_line((node for node in self.nodes.values() if node.origin == "user"), self.functions.values())

@@ -72,6 +72,11 @@ def _on_its_line(call: ast.Call) -> ast.expr:
     return place
 
 
+def kind_of(stage: dict[str, Any]) -> str:
+    """`Shuffle` of `ShuffleV3`: the kind of a stage without the version of its op."""
+    return str(stage["kind"]).rstrip("V0123456789")
+
+
 def cache_at(stages: Sequence[dict[str, Any]]) -> int | None:
     """The place of the cache nearest to the loop among the stages of its dataset, the last first."""
     return next((place for place, one in enumerate(stages) if one["kind"].startswith("Cache")), None)

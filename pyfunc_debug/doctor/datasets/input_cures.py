@@ -149,7 +149,7 @@ def holds_gil(facts: Facts, node: Node) -> bool:
 
 def _loops(facts: Facts, node: Node) -> bool:
     """Whether Python loops in a body hold the GIL for so long that parallel calls bring little."""
-    stage = next((one for one in facts.stages if one.contention.node.id == nodes_of_line(facts, node)[0].id), None)
+    stage = stage_of(facts, node)
     if stage is None or stage.contention.grade != "native" or stage.stage.wall_ns < _LONG_NS:
         return False
     function = facts.function(node)
@@ -181,6 +181,12 @@ def _of_generator(facts: Facts, node: Node) -> str:
         f"yield in {name} only what is cheap, as names or indices, and do the slow part in dataset.map(..., "
         "num_parallel_calls=tf.data.AUTOTUNE)"
     )
+
+
+def stage_of(facts: Facts, node: Node) -> StageAnswer | None:
+    """The stage that a node's line is in, if there is one."""
+    first = nodes_of_line(facts, node)[0].id
+    return next((one for one in facts.stages if one.contention.node.id == first), None)
 
 
 def nodes_of_line(facts: Facts, node: Node) -> list[Node]:

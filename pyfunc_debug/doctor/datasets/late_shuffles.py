@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from pyfunc_debug.analysis.inputs import Loop
+from pyfunc_debug.doctor.datasets.cached_chains import kind_of
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Frame, Node
 
@@ -30,7 +31,7 @@ def words(facts: Facts, loop: Loop, node: Node) -> str:
         place = next((at for at, one in enumerate(stages) if node.token in one["tokens"]), 0)
         behind = stages[:place]
         buffers = [one["buffer"] for one in behind if one["kind"].startswith("Shuffle") and one.get("buffer")]
-        if len(buffers) != 1 or not all(_is_plain(one["kind"]) for one in behind):
+        if len(buffers) != 1 or not all(kind_of(one) in _PLAIN for one in behind):
             continue
         size = math.prod(one["batch"] for one in behind if one["batch"])
         taken = (loop.taken or loop.steps + 1) * size
@@ -41,7 +42,3 @@ def words(facts: Facts, loop: Loop, node: Node) -> str:
                 f"nothing until it is full: {calls:,} calls, of which the steps took {taken:,}"
             )
     return ""
-
-
-def _is_plain(kind: str) -> bool:
-    return kind.rstrip("V0123456789") in _PLAIN

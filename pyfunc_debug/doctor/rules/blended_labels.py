@@ -33,15 +33,15 @@ def check(facts: Facts) -> Iterator[Finding]:
     for file in dict.fromkeys((*files_of_calls(facts), *facts.files)):
         calls = [one for one in pastes.walk(facts.tree(file), ast.Call) if one.args and _is_resize(one)]
         calls = [one for one in calls if _blends(facts, file, one)]
-        outputs = Outputs(facts, file, lambda _: None) if calls else None
-        for one in calls if outputs is not None else ():
-            if outputs is not None:
-                origin = outputs.origin(one.args[0])
-                seen = _classes(facts, origin) if origin is not None else []
-                if origin is not None and seen and _is_label(outputs, one, origin):
-                    yield _finding(facts, file, outputs, one, origin, seen)
-                elif origin is None:
-                    yield from _of_file(facts, file, outputs, one)
+        if not calls:
+            continue
+        outputs = Outputs(facts, file, lambda _: None)
+        for one in calls:
+            origin = outputs.origin(one.args[0])
+            if origin is None:
+                yield from _of_file(facts, file, outputs, one)
+            elif (seen := _classes(facts, origin)) and _is_label(outputs, one, origin):
+                yield _finding(facts, file, outputs, one, origin, seen)
     for group in facts.lines:
         function = facts.function(group[0])
         if function is not None and facts.calls_of(group).count:

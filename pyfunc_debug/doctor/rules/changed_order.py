@@ -26,7 +26,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     Who writes deterministic=False asks for any order. That matters where the program pairs the elements with
     another dataset's by their position, or sets TensorFlow's seed so that a run can be repeated.
     """
-    by_token = {node.token: node for node in facts.nodes.values() if node.token and node.origin == "user"}
+    by_token = facts.own_by_token
     reported: set[tuple[str | None, int | None, str]] = set()
     for loop in facts.meta.get("inputs") or []:
         stages, passes = loop["stages"], loop["iterators"]

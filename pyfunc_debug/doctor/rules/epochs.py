@@ -39,7 +39,7 @@ _COUNTED = ("Batch", "Cache", "Map", "Model", "Options", "Padded", "Parallel", "
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a loop over a dataset."""
-    by_token = {node.token: node for node in facts.nodes.values() if node.token}
+    by_token = facts.by_token
     reported: set[tuple[str | None, int | None]] = set()
     used_up: set[str] = set()
     loops = facts.meta.get("inputs") or []

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.datasets import pipelines
+from pyfunc_debug.doctor.datasets.built_once import innermost_loop
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.gil.whatif import percent
@@ -96,10 +97,9 @@ def _once(facts: Facts, file: str, own: Source, call: ast.Call, stages: list[dic
     """The iterator above the loops, and its next element in them; "" where no line is the place."""
     dataset = own.text(_dataset(call))
     repeats = "" if any(stage.get("repeats") == -1 for stage in stages) else ".repeat()"
-    taken = {one.id for one in pastes.walk(own.tree, ast.Name)}
-    name = next(one for one in ("batches", *(f"batches_{number}" for number in range(2, 99))) if one not in taken)
+    name = own.unused_name("batches")
     line = f"{name} = iter({dataset}{repeats})"
-    statement, loop = own.statement(call.lineno), _loop(own, call)
+    statement, loop = own.statement(call.lineno), innermost_loop(own, call)
     if statement is None or not isinstance(_dataset(call), (ast.Name, ast.Attribute)):
         return ""
     if loop is not None:
@@ -123,26 +123,16 @@ def _is_made_above(own: Source, dataset: str, function: ast.FunctionDef) -> bool
     return function in body and bool(made) and all(one.lineno < function.lineno for one in made)
 
 
-def _loop(own: Source, node: ast.AST) -> ast.For | ast.While | None:
-    """The innermost loop around a node, in its function."""
-    for one in own.around(node):
-        if isinstance(one, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
-            return None
-        if isinstance(one, (ast.For, ast.While)):
-            return one
-    return None
-
-
 def _trains(own: Source, call: ast.Call) -> bool:
     """Whether a model is trained with the element: to look at one batch again and again may be meant."""
-    loop = _loop(own, call)
+    loop = innermost_loop(own, call)
     if loop is not None:
         return _with(own, loop, call)
     function = next((one for one in own.around(call) if isinstance(one, ast.FunctionDef)), None)
     if function is None:
         return False
     uses = [one for one in pastes.walk(own.tree, ast.Call) if pastes.last_name(one.func) == function.name]
-    loops = [(found, one) for one in uses if (found := _loop(own, one)) is not None]
+    loops = [(found, one) for one in uses if (found := innermost_loop(own, one)) is not None]
     return len(uses) == len(loops) > 0 and all(_with(own, loop, one) for loop, one in loops)
 
 

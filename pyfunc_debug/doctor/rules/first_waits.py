@@ -21,7 +21,7 @@ _LEAST = 20
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line."""
     wall, told = facts.wall_ns, set()
-    by_token = {node.token: node for node in facts.nodes.values() if node.token}
+    by_token = facts.by_token
     for loop in facts.meta.get("inputs") or []:
         site, first_ns = loop["site"], int(loop["first_ns"])
         if not site or not loop["taken"] or wall is None or first_ns < max(facts.least_ns(_LEAST_NS), _SHARE * wall):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.datasets.cached_chains import cache_at
+from pyfunc_debug.doctor.datasets.cached_chains import cache_at, kind_of
 from pyfunc_debug.doctor.datasets.held_elements import bytes_of, size_text
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
@@ -21,7 +21,7 @@ _SAME = ("Map", "ParallelMap", "Shuffle", "Prefetch", "Options", "Model")
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a cache."""
     told: set[int] = set()
-    by_token = {node.token: node for node in facts.nodes.values() if node.token and node.origin == "user"}
+    by_token = facts.own_by_token
     for loop in facts.meta.get("inputs") or []:
         stages = loop["stages"]  # the last first
         cache = cache_at(stages)
@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         above = stages[cache + 1 :]
         place = next((at for at, one in enumerate(above) if any(token in by_token for token in one["tokens"])), None)
-        if place is None or not all(one["kind"].rstrip("V0123456789") in _SAME for one in above[:place]):
+        if place is None or not all(kind_of(one) in _SAME for one in above[:place]):
             continue
         for token in above[place]["tokens"]:
             node = by_token.get(token)

@@ -290,7 +290,7 @@ def _turns(facts: Facts, node: Node) -> str:
         return ""
     if one_file_lock.reads_hdf5(facts, node):
         return f"num_parallel_calls brings {name} little where it reads by h5py: {one_file_lock.SAID}"
-    stage = next((one for one in facts.stages if one.contention.node.id == first), None)
+    stage = input_cures.stage_of(facts, node)
     if stage is None:
         return ""
     one = stage.contention

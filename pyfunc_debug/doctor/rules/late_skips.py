@@ -101,7 +101,7 @@ def _thrown(facts: Facts, cut: _Cut) -> tuple[int, int]:
 
 
 def _cuts(facts: Facts) -> Iterator[_Cut]:
-    by_token = {node.token: node for node in facts.nodes.values() if node.token is not None and node.origin == "user"}
+    by_token = facts.own_by_token
     loops = facts.meta.get("inputs") or []
     for loop in loops:
         stages = loop["stages"]

@@ -22,6 +22,7 @@ _LEAST = 20
 _HIT_RATE = 0.5
 _SAVED_NS = 2_000_000_000
 _SHARE = 0.15
+_CACHE = ".cache()"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -87,15 +88,28 @@ def _finding(facts: Facts, node: Node, compared: int, different: int, saved: flo
         NAMES[0], "note", node.id, (), text,
         fix or f"keep what {facts.name(node)} gave for each input, or compute it before the loop",
         site.file if site else node.file, site.line if site else node.line,
-        evidence=(f"{different:,} different inputs in {compared:,} calls{serves}", *would_hold_then(facts, node, fix)),
+        evidence=(
+            f"{different:,} different inputs in {compared:,} calls{serves}",
+            *_words(facts, node, fix, compared, different),
+        ),
     )  # fmt: skip
 
 
 def would_hold_then(facts: Facts, node: Node, fix: str) -> tuple[str, ...]:
-    """What the cache of a paste holds, where that is much."""
-    calls, (compared, different, _) = facts.calls(node.id).count, known(facts, node)
-    offered = ".cache()" in fix and compared > 0
-    words = would_hold(facts, node, calls * different // compared) if offered else ""
+    """What the cache of a paste holds, where that is much.
+
+    Args:
+      facts: The recording.
+      node: The node of the map before the cache.
+      fix: The paste, which may be another one.
+    """
+    return _words(facts, node, fix, *known(facts, node)[:2]) if _CACHE in fix else ()
+
+
+def _words(facts: Facts, node: Node, fix: str, compared: int, different: int) -> tuple[str, ...]:
+    if _CACHE not in fix or not compared:
+        return ()
+    words = would_hold(facts, node, facts.calls(node.id).count * different // compared)
     return (words,) if words else ()
 
 

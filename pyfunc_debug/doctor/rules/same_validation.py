@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         made, trained = _made(own, given), [_made(own, one) for one in _trained(call)]
         known = {one.id for part in trained for one in ast.walk(part) if isinstance(one, ast.Name)}
         names = [one for one in ast.walk(made) if isinstance(one, ast.Name) and one.id in known]
-        pieces = {one: held_out for one in names if (held_out := _unread(own, one.id))}
+        pieces: dict[ast.expr, str] = {one: held_out for one in names if (held_out := _unread(own, one.id))}
         if pieces:
             yield _finding(facts, file, given, made, pieces)
 
@@ -61,9 +61,9 @@ def _unread(own: Source, name: str) -> str:
     return ""
 
 
-def _finding(facts: Facts, file: str, given: ast.expr, made: ast.expr, pieces: Mapping[ast.Name, str]) -> Finding:
+def _finding(facts: Facts, file: str, given: ast.expr, made: ast.expr, pieces: Mapping[ast.expr, str]) -> Finding:
     own = pastes.source(facts, file)
-    trained = " and ".join(dict.fromkeys(one.id for one in pieces))
+    trained = " and ".join(dict.fromkeys(map(own.text, pieces)))
     unread = " and ".join(dict.fromkeys(pieces.values()))
     lines = sorted(one.lineno for one in pastes.walk(own.tree, ast.Name) if one.id in pieces.values())
     what = f"{own.text(given)} is made of" if made is not given else "validation_data holds"
@@ -71,6 +71,6 @@ def _finding(facts: Facts, file: str, given: ast.expr, made: ast.expr, pieces: M
         NAMES[0], "error", None, (),
         f"{what} {trained}, with which fit trains, and nothing reads {unread} (line {lines[0]}): val_loss and the "
         "other numbers of the validation say what the model learned by heart",
-        pastes.written(pastes.replaced(facts, file, dict[ast.expr, str](pieces.items()))) or f"use {unread} there",
+        pastes.written(pastes.replaced(facts, file, pieces)) or f"use {unread} there",
         file, made.lineno, confidence="likely",
     )  # fmt: skip

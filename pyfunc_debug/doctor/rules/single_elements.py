@@ -48,7 +48,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def picking(facts: Facts) -> dict[int, int]:
     """Nodes of generators that only pick many small elements, and the size of the batches behind them."""
-    by_token = {node.token: node for node in facts.nodes.values() if node.token}
+    by_token = facts.by_token
     found: dict[int, int] = {}
     for loop in facts.meta.get("inputs") or []:
         for batch, source in zip(loop["stages"], loop["stages"][1:]):  # the last first

@@ -45,7 +45,7 @@ class Cached(NamedTuple):
 
 def cached(facts: Facts) -> Iterator[Cached]:
     """The nodes without a call behind a cache file that was there before the loop."""
-    by_token = {node.token: node for node in facts.nodes.values() if node.token and node.origin == "user"}
+    by_token = facts.own_by_token
     loops = facts.meta.get("inputs") or []
     makers: dict[str, list[Node]] = {}
     for loop in loops:
