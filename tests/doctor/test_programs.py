@@ -16,6 +16,7 @@ from pyfunc_debug import doctor
 from pyfunc_debug.records import Finding
 from tests.doctor import programs
 from tests.doctor import programs_asked_tables as programs_asked_tables
+from tests.doctor import programs_batch_axes as programs_batch_axes
 from tests.doctor import programs_called_by_keras as programs_called_by_keras
 from tests.doctor import programs_compiled as programs_compiled
 from tests.doctor import programs_copies as programs_copies
@@ -25,6 +26,7 @@ from tests.doctor import programs_dropped as programs_dropped
 from tests.doctor import programs_eager_training as programs_eager_training
 from tests.doctor import programs_files_and_weights as programs_files_and_weights
 from tests.doctor import programs_first_batches as programs_first_batches
+from tests.doctor import programs_fitted as programs_fitted
 from tests.doctor import programs_images as programs_images
 from tests.doctor import programs_keras as programs_keras
 from tests.doctor import programs_keras_arrays as programs_keras_arrays
@@ -89,6 +91,7 @@ WORDS = {
     "constant-output": "whether it is meant to be constant only its author knows",
     "empty-fit": "which rows were meant only its author knows",
     "empty-recording": "something that is not there has to be called",
+    "fitted-in-body": "which data is that of training only its author knows",
     "exploding-gradient": "what the gradients are applied with is not in the recording",
     "nondeterministic": "what is wanted of a clock or a name only its author knows; np.empty has a paste",
     "range-jump": "it asks for a look at one call",

@@ -1,0 +1,123 @@
+"""An encoder, a scaler or a tokenizer that a body fits to what one call gets: its results mean another thing in each.
+
+`LabelEncoder().fit_transform([label])` numbers the labels of one call: its only one is always 0.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("fitted-in-body",)
+_NUMBERS = re.compile(r"(Label|OneHot|Ordinal|Target|MultiLabel)\w*(Encoder|Binarizer)$|StringLookup$|IntegerLookup$")
+_WORDS = re.compile(r"Vectorizer$|Tokenizer$|TextVectorization$")
+_SCALES = re.compile(
+    r"Scaler$|Imputer$|QuantileTransformer$|PowerTransformer$|KBinsDiscretizer$|layers\.Normalization$"
+)
+_FITS = {"fit_transform": "transform", "fit_on_texts": "", "fit": "", "adapt": "", "build_vocab": ""}
+"""Methods that fit, and the one that does the rest of them with what is fitted."""
+_LEAST_CALLS = 3
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A call that fits: the class's name, what it is fitted to, and the line of the function that makes the object."""
+
+    call: ast.Call
+    made: str
+    data: ast.expr
+    inside: int | None
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a body."""
+    told: set[tuple[str, int]] = set()
+    for group in facts.lines:
+        node, function = group[0], facts.function(group[0])
+        count = facts.calls_of(group).count
+        if function is None or count < _LEAST_CALLS or node.file is None:
+            continue
+        own = pastes.source(facts, node.file)
+        for holder in (function, *_called(function, own)):
+            fit = _fit(holder, own)
+            if fit is not None and (node.file, fit.call.lineno) not in told:
+                told.add((node.file, fit.call.lineno))
+                yield _finding(facts, node, count, fit)
+                break
+
+
+def _called(function: Definition, own: Source) -> list[Definition]:
+    """The functions of its file that a body calls by their names."""
+    called = {pastes.last_name(one.func) for one in code.own_nodes(function) if isinstance(one, ast.Call)}
+    found = [one for one in pastes.walk(own.tree, ast.FunctionDef) if one.name in called and one is not function]
+    return [one for one in found if sum(each.name == one.name for each in found) == 1]
+
+
+def _fit(function: Definition, own: Source) -> _Fit | None:
+    """A call of a function that fits an object of such a class to a value of its own."""
+    local = code.local_names(function)
+    for one in code.own_nodes(function):
+        if not isinstance(one, ast.Call) or not isinstance(one.func, ast.Attribute) or len(one.args) != 1:
+            continue
+        if one.func.attr not in _FITS:
+            continue
+        made, inside = _class(one.func.value, function, own), {
+            name.id for name in ast.walk(one.args[0]) if isinstance(name, ast.Name)
+        }  # fmt: skip
+        if inside & local and any(kind.search(made) for kind in (_NUMBERS, _WORDS, _SCALES)):
+            return _Fit(one, made, one.args[0], _made_at(function, one.func.value))
+    return None
+
+
+def _made_at(function: Definition, value: ast.expr) -> int | None:
+    """The line of a function that gives a name its object; None where it does not."""
+    made = pastes.assigned(function, ast.unparse(value))
+    return made[0].lineno if made else None
+
+
+def _class(value: ast.expr, function: Definition, own: Source) -> str:
+    """The class of an object that is made where it is used, or by the one assignment of its name; "" for others."""
+    if isinstance(value, (ast.Name, ast.Attribute)):
+        made = pastes.assigned(function, ast.unparse(value)) or pastes.assigned(own.tree, ast.unparse(value))
+        if len(made) != 1:
+            return ""
+        value = made[0]
+    return ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+
+
+def _finding(facts: Facts, node: Node, count: int, fit: _Fit) -> Finding:
+    own, kind = pastes.source(facts, node.file), fit.made.rpartition(".")[2]
+    if _NUMBERS.search(fit.made):
+        means = f"{kind} numbers what one call holds: the first is 0 in each, whatever it is"
+    elif _WORDS.search(fit.made):
+        means = f"{kind} numbers the words of one call: a word has another number in another call"
+    else:
+        means = f"{kind} takes its bounds or its mean from one call: how a whole input differs from others is lost"
+    whole = own.text(fit.call)
+    value = fit.call.func.value  # type: ignore[attr-defined]  # a method's
+    name = ast.unparse(value) if isinstance(value, (ast.Name, ast.Attribute)) else _name(own, kind)
+    made = own.text(pastes.assigned(own.tree, name)[0]) if pastes.assigned(own.tree, name) else f"{fit.made}()"
+    rest = _FITS[fit.call.func.attr]  # type: ignore[attr-defined]
+    fits = "fit" if rest else fit.call.func.attr  # type: ignore[attr-defined]
+    once = f"{name} = {made}; {name}.{fits}(...)  # with all training data"
+    then = f"{name}.{rest}({own.text(fit.data)})" if rest else "nothing: what it is fitted to stays"
+    goes = "" if fit.inside is None else f"; without line {fit.inside}"
+    return Finding(
+        NAMES[0], "warning", node.id, (),
+        f"{whole} fits in each of {count:,} calls, to that call's input alone. {means}",
+        f"once, above the function: {once}\nin line {fit.call.lineno}, for {whole}: {then}{goes}",
+        node.file, fit.call.lineno,
+        evidence=(f"line {fit.call.lineno}: {facts.line(node.file, fit.call.lineno)}",), confidence="likely",
+    )  # fmt: skip
+
+
+def _name(own: Source, kind: str) -> str:
+    """A free name for the object: `label_encoder`."""
+    return own.unused_name(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower())

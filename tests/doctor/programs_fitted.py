@@ -1,0 +1,115 @@
+"""Programs whose bodies fit encoders, scalers and tokenizers, to one call's input or to all data."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests.doctor.programs import near, triggers
+
+NAMES = np.array(["cat", "dog", "bird", "cat"] * 3)
+
+
+class LabelEncoder:  # as that of sklearn
+    def fit(self, labels):
+        self.classes_ = np.unique(labels)
+        return self
+
+    def transform(self, labels):
+        return np.searchsorted(self.classes_, labels)
+
+    def fit_transform(self, labels):
+        return self.fit(labels).transform(labels)
+
+
+class StandardScaler:
+    def fit(self, rows):
+        self.mean_, self.scale_ = rows.mean(0), rows.std(0)
+        return self
+
+    def transform(self, rows):
+        return (rows - self.mean_) / self.scale_
+
+    def fit_transform(self, rows):
+        return self.fit(rows).transform(rows)
+
+
+@triggers("fitted-in-body", says="LabelEncoder numbers what one call holds: the first is 0 in each")
+def an_encoder_of_one_label():
+    def encode(label):
+        encoder = LabelEncoder()
+        return np.int64(encoder.fit_transform([label.decode()])[0])
+
+    data = tf.data.Dataset.from_tensor_slices(NAMES).map(lambda n: tf.numpy_function(encode, [n], tf.int64))
+    assert {int(one) for one in data} == {0}
+
+
+@triggers("fitted-in-body", says="StandardScaler().fit_transform(window) fits in each of 12 calls, to that call")
+def a_scaler_of_one_window():
+    x = np.random.default_rng(0).normal(5, 3, (12, 10, 4)).astype("float32")
+
+    def scale(window):
+        return StandardScaler().fit_transform(window).astype(np.float32)
+
+    list(tf.data.Dataset.from_tensor_slices(x).map(lambda w: tf.numpy_function(scale, [w], tf.float32)))
+
+
+@triggers("fitted-in-body", says="TextVectorization numbers the words of one call")
+def a_vectorization_that_a_helper_adapts():
+    def indices(text):
+        layer = keras.layers.TextVectorization(output_sequence_length=4)
+        layer.adapt([text])
+        return layer([text])[0]
+
+    def prepare(text):
+        return indices(text.numpy().decode())
+
+    texts = tf.data.Dataset.from_tensor_slices(["a b", "b c d", "a d"])
+    list(texts.map(lambda t: tf.py_function(prepare, [t], tf.int64)))
+
+
+@near("fitted-in-body")
+def an_encoder_that_is_fitted_before():
+    encoder = LabelEncoder().fit(NAMES)
+
+    def encode(label):
+        return np.int64(encoder.transform([label.decode()])[0])
+
+    data = tf.data.Dataset.from_tensor_slices(NAMES).map(lambda n: tf.numpy_function(encode, [n], tf.int64))
+    assert {int(one) for one in data} == {0, 1, 2}
+
+
+@near("fitted-in-body")
+def an_encoder_that_is_fitted_to_all_labels_again():
+    def encode(label):
+        encoder = LabelEncoder()
+        encoder.fit(NAMES)
+        return np.int64(encoder.transform([label.decode()])[0])
+
+    list(tf.data.Dataset.from_tensor_slices(NAMES).map(lambda n: tf.numpy_function(encode, [n], tf.int64)))
+
+
+@near("fitted-in-body")
+def one_call_for_all_rows():
+    x = np.random.default_rng(0).normal(5, 3, (12, 4)).astype("float32")
+
+    def scale(rows):
+        return StandardScaler().fit_transform(rows).astype(np.float32)
+
+    list(tf.data.Dataset.from_tensors(x).map(lambda w: tf.numpy_function(scale, [w], tf.float32)))
+
+
+@near("fitted-in-body")
+def a_line_that_is_fitted_to_each_curve():
+    x = np.random.default_rng(0).normal(5, 3, (12, 10)).astype("float32")
+
+    class Line:
+        def fit(self, curve):
+            self.slope = np.polyfit(np.arange(len(curve)), curve, 1)[0]
+            return self
+
+    def slope(curve):
+        return np.float32(Line().fit(curve).slope)
+
+    list(tf.data.Dataset.from_tensor_slices(x).map(lambda w: tf.numpy_function(slope, [w], tf.float32)))
