@@ -38,6 +38,7 @@ from tests.doctor import programs_lost_elements as programs_lost_elements
 from tests.doctor import programs_models as programs_models
 from tests.doctor import programs_of_datasets as programs_of_datasets
 from tests.doctor import programs_own_steps as programs_own_steps
+from tests.doctor import programs_padded_labels as programs_padded_labels
 from tests.doctor import programs_passes as programs_passes
 from tests.doctor import programs_pipelines as programs_pipelines
 from tests.doctor import programs_predictions as programs_predictions
