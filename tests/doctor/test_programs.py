@@ -50,6 +50,7 @@ from tests.doctor import programs_shared_numbers as programs_shared_numbers
 from tests.doctor import programs_shuffles as programs_shuffles
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_slopes as programs_slopes
+from tests.doctor import programs_small_shuffles as programs_small_shuffles
 from tests.doctor import programs_summaries as programs_summaries
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_traced_values as programs_traced_values
