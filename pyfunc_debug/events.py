@@ -254,6 +254,7 @@ class Notice(str, Enum):
     HANG = "hang"
     FORKED = "forked"
     HANG_TROUBLE = "hang-trouble"
+    SEEN_LINES = "seen-lines"
     HELD = "held"
     STOP = "stop"
     STOP_UNANSWERED = "stop-unanswered"

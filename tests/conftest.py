@@ -274,8 +274,10 @@ def tensorflow_is_left_as_it_was():
     if live is not None:
         live.stop()
     assert live is None, "the test left a recording on"
-    left = [thread.name for thread in threading.enumerate() if thread.name == "pyfunc_debug hang"]
-    assert not left, "the test left a thread that watches for hangs"
+    left = [
+        thread.name for thread in threading.enumerate() if thread.name in ("pyfunc_debug hang", "pyfunc_debug lines")
+    ]
+    assert not left, "the test left a thread that looks at calls"
     ours = [finder for finder in sys.meta_path if type(finder).__module__.startswith("pyfunc_debug")]
     assert not ours, f"the test left import hooks: {ours}"
     assert [finder for finder in finders if finder not in sys.meta_path] == []

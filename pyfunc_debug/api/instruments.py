@@ -11,6 +11,7 @@ from pyfunc_debug.api.kept import kept_by
 from pyfunc_debug.api.meta import Options
 from pyfunc_debug.events import Notice
 from pyfunc_debug.recorder import Recorder
+from pyfunc_debug.recorder.seen_lines import SeenLines
 from pyfunc_debug.switchboard import board
 
 _MANY_ENTRIES, _MANY_BYTES = 100, 1_000_000
@@ -30,6 +31,7 @@ class Instruments:
         self._recorder = recorder
         self._exact = ExactGradients(options.order)
         self._hang: Any = None
+        self._lines: SeenLines | None = None
         self._probe: Any = None
         self._tapes_before: frozenset[str] = frozenset()
         self._entries_before: int | None = None
@@ -58,6 +60,9 @@ class Instruments:
         self._tapes_before = frozenset(self.interception.stock_tapes())
         self._entries_before = self.interception.next_entry()
         self._recorder.count_growth(self.interception.counts)
+        if self._options.sampling is None:
+            self._lines = SeenLines(self._recorder.notice, self._recorder.trouble)
+            self._lines.start()
         if self._options.gil:
             self._measure_gil()
         self.limits = self.interception.limits
@@ -70,6 +75,8 @@ class Instruments:
         """
         if self._hang is not None:
             self._hang.stop()
+        if self._lines is not None:
+            self._lines.stop()
         try:
             return board.unplug_recorder(self._recorder)
         finally:

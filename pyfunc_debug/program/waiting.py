@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from pyfunc_debug.places import source_line
-from pyfunc_debug.program.frames import is_keras, is_tensorflow, is_user, line_text
+from pyfunc_debug.program.frames import is_installed, is_keras, is_tensorflow, is_user, line_text
 from pyfunc_debug.program.garbage import no_search, other_frames
 from pyfunc_debug.program.lock_holders import Holder, holder, thread_name, value
 from pyfunc_debug.records import Frame
@@ -166,6 +166,38 @@ def in_bodies(but: int | None = None) -> bool:
                 return True
             one = one.f_back
     return False
+
+
+Place = tuple[str, int]
+"""File and first line of a function, or file and line of a statement."""
+
+
+@no_search()
+def bodies_at_work() -> list[tuple[Place, Place]]:
+    """The bodies that other threads run for TensorFlow now, each with the innermost line of the user's that it is in.
+
+    Lines of installed packages count for those that called them. Bodies that are held at a stop are left out.
+    """
+    found: list[tuple[Place, Place]] = []
+    for top in other_frames().values():
+        line: Place | None = None
+        body: Place | None = None
+        one: FrameType | None = top
+        while one is not None:
+            code = one.f_code
+            file = code.co_filename
+            if f"pyfunc_debug{os.sep}stops" in file:
+                break
+            if is_user(file):
+                body = file, code.co_firstlineno
+                if line is None and not is_installed(file):
+                    line = file, one.f_lineno
+            elif file.endswith(_CALLS):
+                if line is not None and body is not None:
+                    found.append((body, line))
+                break
+            one = one.f_back
+    return found
 
 
 @no_search()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,12 +18,11 @@ from typing import Any
 
 from pyfunc_debug.events import Notice
 from pyfunc_debug.places import source_line
-from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.forks import Forks
 from pyfunc_debug.program.frames import line_text
+from pyfunc_debug.program.looks import Looks
 from pyfunc_debug.program.printable import tell
 from pyfunc_debug.program.thread_deaths import ThreadDeaths
-from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.program.waiting import FOR_PROCESSES, Waiting, empty_loops, plain_values, ran_ns, runnable, waiting
 from pyfunc_debug.recorder.forked import MainWait, ended_for, ended_lines, forked_lines, who_waits
 from pyfunc_debug.recorder.long_trace import EPOCHS, PROGRAM, TRACE, LongTrace
@@ -91,36 +89,28 @@ class HangWatch:
         self._main = MainWait(after_s)
         self._traces = [LongTrace(after_s, endless, functions) for functions in (TRACE, EPOCHS, PROGRAM)]
         self._forks = Forks(_SOONER * after_s, self._between_s)
-        self._ended = Bell()
-        self._process = os.getpid()
-        self._thread = threading.Thread(target=self._watch, name="pyfunc_debug hang", daemon=True)
-        hide_from_debuggers(self._thread)
+        self._looks = Looks("hang", self._between_s, self._look_at_all, self._trouble)
 
     def start(self) -> None:
         """Begins to look."""
         self._deaths.watch()
         self._forks.watch()
-        self._thread.start()
+        self._looks.start()
 
     def stop(self) -> None:
         """Stops looking."""
         self._deaths.rest()
         self._forks.rest()
-        self._ended.ring()
-        if self._thread.is_alive() and os.getpid() == self._process:
-            self._thread.join(5.0)
+        self._looks.stop()
 
-    def _watch(self) -> None:
-        between = pause(self._between_s)
-        while not self._ended.wait(between):
-            try:
-                self.look_at_forks()
-                self.look_at_main()
-                self.look_at_trace()
-                self.look()
-            except Exception as error:  # a thread may end while we look at it
-                self._notice(Notice.HANG_TROUBLE, None, None, error=f"{type(error).__name__}: {error}")
-                return
+    def _look_at_all(self) -> None:
+        self.look_at_forks()
+        self.look_at_main()
+        self.look_at_trace()
+        self.look()
+
+    def _trouble(self, error: Exception) -> None:  # a thread may end while we look at it
+        self._notice(Notice.HANG_TROUBLE, None, None, error=f"{type(error).__name__}: {error}")
 
     def look_at_forks(self) -> None:
         """Reports forked processes that say that they stand still."""

@@ -9,7 +9,7 @@ from typing import Any
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.bodies import one_file_lock
+from pyfunc_debug.doctor.bodies import one_file_lock, slow_lines
 from pyfunc_debug.doctor.bodies.shared_objects import are_apart, shared_objects
 from pyfunc_debug.doctor.datasets import batched_maps, endless_sources, late_shuffles, own_pool, pipelines
 from pyfunc_debug.doctor.facts import Facts
@@ -57,10 +57,13 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
         setting = next(one.setting for one in facts.stages if one.contention.node.id == node.id)
         batch = setting.batch if setting is not None else None
         yield batched_maps.batched_first(facts, node) or batched_maps.words(facts, node, batch)
+    line = slow_lines.cure(facts, slow) if slow is not None else ""
+    if line:
+        yield line
     cached = _cached(facts, slow) if slow is not None else ""
     if cached:
         yield cached
-    if slow is not None and not graph_code and (holds_gil(facts, slow) or _loops(facts, slow)):
+    if slow is not None and not graph_code and not line and (holds_gil(facts, slow) or _loops(facts, slow)):
         yield _without_loops(facts, slow)
     kept = late_shuffles.words(facts, loop, slow) if slow is not None else ""
     if kept:
@@ -76,7 +79,7 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
             for cure in _of_stage(facts, loop, stage):
                 if not works or not cure.startswith(("batch(", "the body in TensorFlow ops")):
                     yield cure
-    if slow is not None and slow.origin != "user":
+    if slow is not None and slow.origin != "user" and not line:
         yield _of_generator(facts, slow)
     for number in singles(facts, loop, slow):
         yield single_elements.batched(facts, facts.nodes[number], single_elements.picking(facts)[number])
@@ -163,8 +166,10 @@ def _without_loops(facts: Facts, node: Node) -> str:
         f"give one array in place of {len(node.tout)} parts, each of which is made a tensor, and batched, by itself, "
         "and take it apart in a map behind batch(); "
     ) if len(node.tout) >= _MANY_PARTS else ""  # fmt: skip
+    in_loop = slow_lines.is_in_loop(facts, node) is not False
+    instead = f"{_INSTEAD}, which hold the GIL" if in_loop else "for what holds the GIL there"
     return (
-        f"{facts.name(node)}: {fewer}NumPy on whole arrays or tf.* {_INSTEAD}, which hold the GIL; or "
+        f"{facts.name(node)}: {fewer}NumPy on whole arrays or tf.* {instead}; or "
         "compute its results once, in several processes, and read them from files"
     )
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of, settings
 from pyfunc_debug.doctor import code
-from pyfunc_debug.doctor.bodies import one_file_lock
+from pyfunc_debug.doctor.bodies import one_file_lock, slow_lines
 from pyfunc_debug.doctor.datasets import input_cures, sequential_maps
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
@@ -166,7 +166,8 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
         "input-bound", "warning", None, (), message, cures[0], file, line,
         confidence="likely" if loop.at_most or pace is not None else "measured",
         evidence=(
-            bodies, *_crossings(facts, loop), *([] if buffers is None else [buffers[0]]), *_held(facts, slow),
+            bodies, *([slow_lines.said(facts, slow)] if slow is not None and slow_lines.said(facts, slow) else []),
+            *_crossings(facts, loop), *([] if buffers is None else [buffers[0]]), *_held(facts, slow),
             *(recomputed.would_hold_then(facts, slow, cures[0]) if slow is not None else ()),
             *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2],
         ),

@@ -1,0 +1,130 @@
+"""The line that a body was seen in, of real recordings, and what is said of it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import pyfunc_debug as pfd
+from pyfunc_debug.doctor.bodies import slow_lines
+from pyfunc_debug.doctor.facts import Facts
+from tests.doctor.pasting import pasted
+
+HEAD = """
+import gc, json, os, time
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+
+"""
+MAPPED = """
+for one in tf.data.Dataset.range(12).map(lambda i: tf.numpy_function(body, [i], tf.float32)):
+    pass
+"""
+SEARCHED = """
+kept = [[] for _ in range(2_000_000)]
+
+def body(i):
+    x = np.float32(i)
+    gc.collect()
+    return x
+"""
+INDEXED = """
+words = [f"w{i}" for i in range(400_000)]
+
+def body(i):
+    found = 0
+    for word in words[-20:]:
+        found += words.index(word)
+    return np.float32(found)
+"""
+LOADED = """
+with open("table.json", "w") as file:
+    json.dump([list(range(20_000))] * 40, file)
+
+def load(name):
+    with open(name) as file:
+        return json.load(file)
+
+def body(i):
+    table = load("table.json")
+    return np.float32(table[0][i])
+"""
+ROWS = """
+table = pd.DataFrame(np.ones((400, 4)), columns=list("abcd"))
+
+def rows():
+    for _, row in table.iterrows():
+        yield np.float32([row[name] + row.drop(name).sum() for name in "abcd"].pop())
+"""
+GENERATED = """
+signature = tf.TensorSpec((), tf.float32)
+for one in tf.data.Dataset.from_generator(rows, output_signature=signature):
+    pass
+"""
+EVEN = """
+def body(i):
+    time.sleep(0.013)
+    time.sleep(0.013)
+    time.sleep(0.013)
+    time.sleep(0.013)
+    time.sleep(0.013)
+    return np.float32(i)
+"""
+
+
+def recorded(text, tmp_path, monkeypatch):
+    """Facts of a program, and its one body of the user's or generator."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "program.py"
+    path.write_text(text)
+    with pfd.record(gil=False) as recording:
+        exec(compile(text, str(path), "exec"), {"__name__": "__main__"})
+    facts = Facts(recording._reader)
+    facts.recording = recording  # which would be closed when it is gone
+    (node,) = [one for one in facts.nodes.values() if one.body in ("body", "rows")]
+    return facts, node
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "fix"),
+    [
+        (HEAD + SEARCHED + MAPPED, "gc.collect()", "without gc.collect()"),
+        (HEAD + INDEXED + MAPPED, "found += words.index(word)", "found += place_in_words[word]"),
+        (HEAD + LOADED + MAPPED, "return json.load(file)", ""),
+        (HEAD + ROWS + GENERATED, "yield np.float32(", "itertuples(index=False) in place of iterrows()"),
+    ],
+    ids=["search", "index", "load", "rows"],
+)
+def test_the_line_is_named(program, line, fix, tmp_path, monkeypatch):
+    facts, node = recorded(program, tmp_path, monkeypatch)
+    found = slow_lines.slowest(facts, node)
+    assert found is not None
+    assert line in program.split("\n")[found.line - 1]
+    said = slow_lines.said(facts, node)
+    assert f"was found in line {found.line}" in said
+    cure = slow_lines.cure(facts, node)
+    assert fix in cure
+    if cure.startswith(("Put", "Replace")):
+        mended = pasted(program, cure)
+        assert mended != program
+        if "words" in cure:  # the same as before
+            values = {}
+            exec(program.split("for one")[0] + "a = body(0)", values)
+            before = values["a"]
+            exec(mended.split("for one")[0] + "a = body(0)", values)
+            assert values["a"] == before
+
+
+def test_a_body_without_one_slow_line_has_none(tmp_path, monkeypatch):
+    facts, node = recorded(HEAD + EVEN + MAPPED.replace("12", "20"), tmp_path, monkeypatch)
+    assert slow_lines.slowest(facts, node) is None
+    assert slow_lines.said(facts, node) == slow_lines.cure(facts, node) == ""
+
+
+def test_nobody_looks_any_more_when_it_is_over():
+    with pfd.record():
+        names = {one.name for one in threading.enumerate()}
+        assert "pyfunc_debug lines" in names
+    assert "pyfunc_debug lines" not in {one.name for one in threading.enumerate()}
