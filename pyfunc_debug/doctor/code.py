@@ -13,6 +13,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _IN_PLACE = {"sort", "fill", "partition", "resize", "itemset", "byteswap", "setfield", "put"}
 """Methods of an array that change it."""
+_CONTAINERS = {"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque"}
 _SHUFFLERS = {"shuffle", "put", "copyto", "place", "putmask", "fill_diagonal"}
 """Functions that change their first argument."""
 _GROWS = {
@@ -94,6 +95,21 @@ def local_names(function: Definition) -> set[str]:
         elif isinstance(node, ast.ExceptHandler) and node.name:
             found.add(node.name)
     return found - outer
+
+
+def made_once(function: Definition) -> set[str]:
+    """Parameters whose default is a container, made once with the function: `vocab={}`. Calls without one share it."""
+    given = function.args
+    known = [*given.posonlyargs, *given.args]
+    pairs = [*zip(known[len(known) - len(given.defaults) :], given.defaults), *zip(given.kwonlyargs, given.kw_defaults)]
+    held = {one.arg for one, default in pairs if default is not None and _is_container(default)}
+    bound = (one.id for one in own_nodes(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    return held.difference(bound)
+
+
+def _is_container(default: ast.expr) -> bool:
+    made = ast.unparse(default.func).rpartition(".")[2] if isinstance(default, ast.Call) else ""
+    return isinstance(default, (ast.Dict, ast.List, ast.Set)) or made in _CONTAINERS
 
 
 def all_nodes(tree: ast.AST) -> list[ast.AST]:
@@ -200,7 +216,7 @@ def state_writes(function: Definition, items: bool = False) -> list[Write]:
       function: Where to look.
       items: Also what is put into a container of a parameter's: `self.history[n] = loss`.
     """
-    local = local_names(function)
+    local = local_names(function) - made_once(function)
     found = []
     parameters_ = parameters(function)
     for node in own_nodes(function):

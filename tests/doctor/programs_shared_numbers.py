@@ -69,6 +69,59 @@ def counts_that_are_added_to():
     encoded(count)
 
 
+@triggers("shared-state", says="numbers, which its calls share, as the default of encode is made once", pastes=True)
+def a_vocabulary_that_is_a_default():
+    def encode(line, numbers={}):  # noqa: B006
+        return np.int64([numbers.setdefault(word, len(numbers)) for word in line.decode().split()])
+
+    data = tf.data.Dataset.from_tensor_slices(list(LINES))
+    list(data.map(lambda line: tf.numpy_function(encode, [line], tf.int64), num_parallel_calls=4))
+
+
+@triggers("shared-state", says="known, which its calls share, as the default of number is made once")
+def a_default_of_what_a_body_calls():
+    def number(word, known=dict()):  # noqa: B006, C408
+        if word not in known:
+            known[word] = len(known)
+        return known[word]
+
+    def encode(line):
+        return np.int64([number(word) for word in line.decode().split()])
+
+    encoded(encode)
+
+
+@triggers("shared-state", says="changes 'counts[word]', which its calls share")
+def counts_in_a_default():
+    def count(line, counts={}):  # noqa: B006
+        for word in line.decode().split():
+            counts[word] = counts.get(word, 0) + 1
+        return np.int64(len(line))
+
+    encoded(count)
+
+
+@near("shared-state")
+def a_default_that_each_call_replaces():
+    def number(word, known={}):  # noqa: B006
+        return known.setdefault(word, len(known))
+
+    def encode(line):
+        own = {}
+        return np.int64([number(word, own) for word in line.decode().split()])
+
+    encoded(encode)
+
+
+@near("shared-state")
+def a_default_that_is_copied():
+    def encode(line, known={"": 0}):  # noqa: B006
+        known = dict(known)
+        return np.int64([known.setdefault(word, len(known)) for word in line.decode().split()])
+
+    encoded(encode)
+
+
 @near("shared-state")
 def a_cache_by_key():
     lengths = {}

@@ -20,11 +20,12 @@ NAMES = ("shared-state",)
 
 @dataclass(frozen=True)
 class _Numbered:
-    """A container whose size numbers what comes into it: its text, and the line that does so."""
+    """A container whose size numbers what comes into it: its text, the line that does so, and whose default it is."""
 
     name: str
     line: int
     text: str
+    default_of: str = ""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -45,13 +46,14 @@ def check(facts: Facts) -> Iterator[Finding]:
         ):  # fmt: skip
             continue
         how = f"calls #{pair[0]} and #{pair[1]} ran at once" if pair else "in a map with parallel calls"
+        made = f", as the default of {found.default_of} is made once" if found.default_of else ""
         built = f"fill {found.name} from all data before the map, in an order of your own"
         in_turn = pastes.written(pipelines.with_calls(facts, node, 1))
         yield Finding(
             NAMES[0], "warning", node.id, pair or (),
-            f"{node.body} numbers what is new by the size of {found.name}, which its calls share ({how}): two at a "
-            "time can give one number twice, and which number something gets depends on which call comes first, which "
-            "may change from run to run",
+            f"{node.body} numbers what is new by the size of {found.name}, which its calls share{made} ({how}): two at "
+            "a time can give one number twice, and which number something gets depends on which call comes first, "
+            "which may change from run to run",
             in_turn or built, node.file, found.line,
             evidence=(f"line {found.line}: {found.text}", *((f"in parallel: {built}",) if in_turn else ())),
             confidence="likely",
@@ -60,7 +62,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _found(facts: Facts, file: str | None, function: Definition) -> _Numbered | None:
     """Such a container of a body's, or of a function of its file that it calls."""
-    local = code.local_names(function)
+    local = code.local_names(function) - code.made_once(function)
     own = code.parameters(function)[:1] if isinstance(function, ast.FunctionDef) else []
     held = [one for one in own if one == "self"]
     found = _numbers(facts, file, function, {one for one in local if one not in held})
@@ -75,11 +77,21 @@ def _found(facts: Facts, file: str | None, function: Definition) -> _Numbered | 
         callees = [each for each in every if each.name == dotted(one.func).rpartition(".")[2] and each is not function]
         if len(callees) != 1 or method != (code.parameters(callees[0])[:1] == ["self"]):
             continue
-        names = code.local_names(callees[0]) - ({"self"} if method else set())
+        names = code.local_names(callees[0]) - ({"self"} if method else set()) - _left_out(one, callees[0])
         found = _numbers(facts, file, callees[0], names)
         if found is not None:
             return found
     return None
+
+
+def _left_out(call: ast.Call, called: ast.FunctionDef) -> set[str]:
+    """Containers that a call leaves to the defaults of what it calls."""
+    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+        return set()
+    own = code.parameters(called)
+    place = own[:1] == ["self"] and isinstance(call.func, ast.Attribute)
+    given = {*own[: len(call.args) + place], *(one.arg for one in call.keywords)}
+    return code.made_once(called) - given
 
 
 def _numbers(facts: Facts, file: str | None, function: Definition, local: set[str]) -> _Numbered | None:
@@ -98,7 +110,8 @@ def _numbers(facts: Facts, file: str | None, function: Definition, local: set[st
             and ast.unparse(part.args[0]) == name
         ]  # fmt: skip
         if sized and (key is None or ast.unparse(key) != ast.unparse(number)) and _gives(inside, one, name):
-            return _Numbered(name, one.lineno, facts.line(file, one.lineno))  # type: ignore[attr-defined]
+            default_of = getattr(function, "name", "the lambda") if name in code.made_once(function) else ""
+            return _Numbered(name, one.lineno, facts.line(file, one.lineno), default_of)  # type: ignore[attr-defined]
     return None
 
 
