@@ -20,6 +20,7 @@ from tests.doctor import programs_batch_axes as programs_batch_axes
 from tests.doctor import programs_called_by_keras as programs_called_by_keras
 from tests.doctor import programs_channel_orders as programs_channel_orders
 from tests.doctor import programs_compiled as programs_compiled
+from tests.doctor import programs_computed_once as programs_computed_once
 from tests.doctor import programs_copies as programs_copies
 from tests.doctor import programs_cut_elements as programs_cut_elements
 from tests.doctor import programs_decorated as programs_decorated
