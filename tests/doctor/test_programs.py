@@ -22,6 +22,7 @@ from tests.doctor import programs_channel_orders as programs_channel_orders
 from tests.doctor import programs_compiled as programs_compiled
 from tests.doctor import programs_computed_once as programs_computed_once
 from tests.doctor import programs_copies as programs_copies
+from tests.doctor import programs_cut_caches as programs_cut_caches
 from tests.doctor import programs_cut_elements as programs_cut_elements
 from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_dropped as programs_dropped

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.datasets import endless_sources
+from pyfunc_debug.doctor.datasets import cut_caches, endless_sources
 from pyfunc_debug.doctor.datasets.cached_chains import cache_at, cached_before_shuffle
 from pyfunc_debug.doctor.datasets.held_elements import would_hold
-from pyfunc_debug.doctor.facts import Facts, makes_node
+from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.pfrec.stopped import covered_ns
 from pyfunc_debug.records import Finding, Node
 
@@ -33,12 +33,13 @@ def check(facts: Facts) -> Iterator[Finding]:
     for group in facts.lines:
         node = max(group, key=lambda one: facts.calls(one.id).count)
         calls = facts.calls(node.id)
-        if calls.count < _LEAST or calls.total_ns < max(_SAVED_NS, _SHARE * wall):
+        if calls.count < _LEAST:
+            continue
+        idle = cut_caches.cut(facts, node)  # a cache that serves nothing is named where it saves little, too
+        if idle is None and calls.total_ns < max(_SAVED_NS, _SHARE * wall):
             continue
         function, tree = facts.function(node), facts.tree(node.file)
-        if function is None or tree is None or code.is_random(function, tree) or code.state_writes(function):
-            continue
-        if code.clock(function):
+        if function is None or tree is None or (idle is None and _is_impure(function, tree)):
             continue
         compared, different, results = known(facts, node)
         saved = calls.total_ns / calls.count * (compared - different)
@@ -46,7 +47,13 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         saved = min(saved, _covered_ns(facts, node) * (compared - different) / compared)  # calls run at once
         if saved >= max(_SAVED_NS, _SHARE * wall) and not _read_apart(facts, node):
-            yield _finding(facts, node, compared, different, saved, wall)
+            yield _finding(facts, node, compared, different, saved, wall, idle)
+        elif idle is not None:
+            yield _finding(facts, node, compared, different, 0, wall, idle)
+
+
+def _is_impure(function: Definition, tree: ast.AST) -> bool:
+    return code.is_random(function, tree) or bool(code.state_writes(function)) or code.clock(function) is not None
 
 
 def _covered_ns(facts: Facts, node: Node) -> int:
@@ -69,14 +76,16 @@ def known(facts: Facts, node: Node) -> tuple[int, int, int]:
     return int(rows[0][0]), int(rows[0][1]), int(rows[0][2])
 
 
-def _finding(facts: Facts, node: Node, compared: int, different: int, saved: float, wall: int) -> Finding:
+def _finding(
+    facts: Facts, node: Node, compared: int, different: int, saved: float, wall: int, idle: dict[str, Any] | None
+) -> Finding:
     again = compared - different
     site = facts.site(node.id)
     never = endless_sources.behind(facts, node)
-    loop = unfilled(facts, node) if never is None or not never.why else None
+    loop = idle or unfilled(facts, node) if never is None or not never.why else None
     text = (
-        f"{node.body} had the inputs of an earlier call in {again:,} of {compared:,} calls, and gave the same again: "
-        f"some {saved / 1e9:.1f} s of {wall / 1e9:.1f} s"
+        f"{node.body} had the inputs of an earlier call in {again:,} of {compared:,} calls, and gave the same again"
+        + (f": some {saved / 1e9:.1f} s of {wall / 1e9:.1f} s" if saved else "")
     )
     if loop is not None:
         text += ". The .cache() behind it kept nothing, as no pass read its dataset to the end"
@@ -142,6 +151,10 @@ def _read_apart(facts: Facts, node: Node) -> bool:
 
 def filled(facts: Facts, loop: dict[str, Any]) -> str:
     """The line of the cache with a take() before it, of as many elements as each pass read."""
+    if any(stage["kind"] == "Take" for stage in loop["stages"][: cache_at(loop["stages"])]):
+        return cut_caches.moved(facts, loop) or "dataset.take(n).cache() in place of dataset.cache().take(n)"
+    if cut_caches.breaks(facts, loop["site"]):  # which also leaves a take() before its end
+        return "for element in dataset.take(n).cache(): ...  # to its end, without the break"
     stages, passes, taken = loop["stages"], int(loop["iterators"]), int(loop["taken"])
     cache = next(place for place, stage in enumerate(stages) if stage["kind"].startswith("Cache"))
     each = taken // passes * math.prod(stage["batch"] or 1 for stage in stages[:cache])
