@@ -66,6 +66,89 @@ def resize_of_numpy_that_repeats_a_gray_image():
     list(mapped_eager(large, np.random.default_rng(0).random((4, 8, 8)).astype(np.float32)))
 
 
+@triggers("garbled-image", says="cv2.resize(img, (W, H))", pastes=True)
+def a_width_for_a_height_that_reshape_hides():
+    import cv2
+
+    H, W = 6, 8  # noqa: N806
+
+    def small(img):
+        return cv2.resize(img, (H, W))
+
+    def load(img):
+        out = tf.numpy_function(small, [img], tf.float32)
+        return tf.reshape(out, (H, W, 3))
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((4, 20, 30, 3), np.float32)).map(load))
+
+
+@triggers("garbled-image", says="cv2.resize takes the width first", pastes=True)
+def a_gray_image_with_its_label():
+    import cv2
+
+    def small(img, label):
+        return cv2.resize(img, (6, 8)), label
+
+    def load(img, label):
+        out, label = tf.numpy_function(small, [img, label], [tf.float32, tf.int64])
+        return tf.reshape(tf.cast(out, tf.float16), [6, 8]), tf.reshape(label, [])
+
+    data = np.ones((4, 20, 30), np.float32), np.arange(4)
+    list(tf.data.Dataset.from_tensor_slices(data).map(load))
+
+
+@triggers("garbled-image", says="tf.transpose(out, [1, 2, 0])", pastes=True)
+def channels_first_of_a_body_that_reshape_puts_last():
+    def bands(seed):
+        return np.random.default_rng(seed).random((3, 8, 10), np.float32)
+
+    def load(seed):
+        out = tf.numpy_function(bands, [seed], tf.float32)
+        return tf.reshape(out, [8, 10, 3])
+
+    list(tf.data.Dataset.range(3).map(load))
+
+
+@near("garbled-image")
+def a_result_that_reshape_leaves_as_it_is():
+    import cv2
+
+    H, W = 6, 8  # noqa: N806
+
+    def small(img):
+        return cv2.resize(img, (W, H))
+
+    def load(img):
+        out = tf.numpy_function(small, [img], tf.float32)
+        return tf.reshape(out, (H, W, 3))
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((4, 20, 30, 3), np.float32)).map(load))
+
+
+@near("garbled-image")
+def a_result_that_is_transposed_before():
+    def bands(seed):
+        return np.random.default_rng(seed).random((3, 8, 10), np.float32)
+
+    def load(seed):
+        out = tf.numpy_function(bands, [seed], tf.float32)
+        out = tf.transpose(out, [1, 2, 0])
+        return tf.reshape(out, [8, 10, 3])
+
+    list(tf.data.Dataset.range(3).map(load))
+
+
+@near("garbled-image")
+def a_table_that_is_cut_into_other_rows():
+    def table(seed):
+        return np.random.default_rng(seed).random((8, 6), np.float32)
+
+    def load(seed):
+        return tf.reshape(tf.numpy_function(table, [seed], tf.float32), [6, 8])
+
+    list(tf.data.Dataset.range(3).map(load))
+
+
 @near("garbled-image")
 def an_axis_of_one_that_moves():
     def load(img):

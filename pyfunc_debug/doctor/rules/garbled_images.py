@@ -42,7 +42,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             told.add((file, line))
             tf = pastes.module(facts, file, "tensorflow")
             if tf is not None and dotted(calls[0].func) == f"{tf}.reshape" and calls[0].args:
-                yield _of_axes(facts, file, calls[0], calls[0].args[0], noticed["before"], noticed["after"], None)
+                yield of_axes(facts, file, calls[0], calls[0].args[0], noticed["before"], noticed["after"], None)
 
 
 def _reshaped(facts: Facts, group: Sequence[Node], function: Definition, call: ast.Call) -> Finding | None:
@@ -52,19 +52,30 @@ def _reshaped(facts: Facts, group: Sequence[Node], function: Definition, call: a
         return None
     of_module = dotted(call.func.value) in _modules(facts, node.file)
     image = call.args[0] if of_module and call.args else call.func.value
-    sizes = _sizes(facts, node.file, call.args[1:] if of_module else call.args)
+    sizes = sizes_in(facts, node.file, call.args[1:] if of_module else call.args)
     name = as_given(function, image)
     seen = given(facts, group, name) if name and sizes else []
     if sizes is None or not seen or len({one.shape for one in seen}) > 1:
         return None
-    before, after = seen[0].shape, _whole(sizes, seen[0].shape)
-    return _of_axes(facts, node.file, call, image, before, after, group) if is_permuted(before, after) else None
+    before, after = seen[0].shape, whole(sizes, seen[0].shape)
+    return of_axes(facts, node.file, call, image, before, after, group) if is_permuted(before, after) else None
 
 
-def _of_axes(
+def of_axes(
     facts: Facts, file: str | None, call: ast.Call, image: ast.expr, before: Sequence[int | None],
     after: Sequence[int | None], group: Sequence[Node] | None,
 ) -> Finding:  # fmt: skip
+    """That a reshape exchanges axes, with a transpose in its place.
+
+    Args:
+      facts: The recording.
+      file: The file of the call.
+      call: The reshape.
+      image: What it takes.
+      before: The shape of that.
+      after: The shape that it makes.
+      group: The nodes of the body; None where there is no body.
+    """
     text, left = pastes.text_of(facts, file, image), list(enumerate(before))
     order = []
     for size in after:
@@ -89,7 +100,7 @@ def _resized(facts: Facts, group: Sequence[Node], function: Definition, call: as
     node, np = group[0], pastes.module(facts, group[0].file, "numpy")
     if np is None or dotted(call.func) != f"{np}.resize" or len(call.args) != 2 or call.keywords:
         return None
-    sizes, name = _sizes(facts, node.file, call.args[1:]), as_given(function, call.args[0])
+    sizes, name = sizes_in(facts, node.file, call.args[1:]), as_given(function, call.args[0])
     seen = given(facts, group, name) if name and sizes else []
     first = next((one for one in seen if sizes is not None and _is_scaled(one, sizes)), None)
     if sizes is None or first is None:
@@ -118,13 +129,13 @@ def _is_scaled(one: Given, sizes: Sequence[int]) -> bool:
     return same and one.shape[:2] != tuple(sizes[:2]) and min(one.shape[:2]) > 1 and min(sizes) > 0
 
 
-def _whole(sizes: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
+def whole(sizes: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
     """A shape with its -1 computed."""
     rest = math.prod(one for one in sizes if one != -1)
     return tuple(math.prod(before) // max(rest, 1) if one == -1 else one for one in sizes)
 
 
-def _sizes(facts: Facts, file: str | None, given: Sequence[ast.expr]) -> list[int] | None:
+def sizes_in(facts: Facts, file: str | None, given: Sequence[ast.expr]) -> list[int] | None:
     """The sizes that a call is given, side by side or as one tuple; None where one is not a number of the file."""
     if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)):
         given = given[0].elts

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.grouped import several
+from pyfunc_debug.doctor.bodies.turned_sizes import turned
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.axis_orders import axis_order
 from pyfunc_debug.records import Finding, Node
@@ -80,8 +81,8 @@ def _wrong(
         fit = common([shape for shape, _, _ in returned])
         site = facts.site(node.id)
         shapes = [one for one, _, _ in returned]
-        turned = _turned(facts, node, static, shapes) or _transposed(facts, node, position, static, shapes)
-        cause, fix = turned or ("", _fix(facts, node, position, static, fit))
+        exchanged = turned(facts, node, static, shapes) or _transposed(facts, node, position, static, shapes)
+        cause, fix = exchanged or ("", _fix(facts, node, position, static, fit))
         return Finding(
             NAMES[0], "error", node.id, (first,),
             f"the graph says that {_output(node, position)} has the shape {list(static)}, by set_shape or a "
@@ -92,32 +93,6 @@ def _wrong(
             tuple(f"{count:,} calls returned {list(shape)}, first #{first}" for shape, count, first in returned[:4]),
         )  # fmt: skip
     return None
-
-
-def _turned(facts: Facts, node: Node, static: Shape, returned: Sequence[Shape]) -> tuple[str, str] | None:
-    """Why height and width are exchanged, and the line: OpenCV and Pillow take the width first."""
-    function = facts.function(node)
-    exchanged = all(len(one) == len(static) > 1 and one == (static[1], static[0], *static[2:]) for one in returned)
-    resizes = [
-        one for one in pastes.walk(function, ast.Call)
-        if isinstance(one.func, ast.Attribute) and one.func.attr == "resize"
-        and pastes.last_name(one.func.value) not in ("tf", "image", "transform", "np")
-    ]  # fmt: skip
-    if not exchanged or len(resizes) != 1:
-        return None
-    call = resizes[0]
-    of_opencv = ast.unparse(call.func) == "cv2.resize"
-    size = pastes.argument(call, 1, "dsize") if of_opencv else pastes.argument(call, 0, "size")
-    if isinstance(size, (ast.Tuple, ast.List)) and len(size.elts) == 2:
-        one, other = (pastes.text_of(facts, node.file, part) for part in size.elts)
-        new = f"({other}, {one})"
-    elif isinstance(size, (ast.Name, ast.Attribute)):
-        new = f"{ast.unparse(size)}[::-1]"
-    else:
-        return None
-    name = "cv2.resize" if of_opencv else "Pillow's resize"
-    fix = pastes.written(pastes.replaced(facts, node.file, {size: new}))
-    return (f". {name} takes the width first, and a shape has the height first", fix) if fix else None
 
 
 def _transposed(
