@@ -16,7 +16,7 @@ SOURCE = "def bad(x):\n    return x * 2\ndata = names.map(lambda x: tf.py_functi
 
 def found(
     tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=(), at_once=1, others=(), gave_other=(), nbytes=8,
-    rules=("recomputed", "doctor-trouble"),
+    given_bytes=None, rules=("recomputed", "doctor-trouble"),
 ):  # fmt: skip
     """One call a key, which its input's content goes by; what it gave goes by `gave`, else by the key."""
     calls, values = [], []
@@ -27,7 +27,8 @@ def found(
             digest = None if one is None else str(one).encode()
             values.append(
                 {"call": i, "role": role, "position": 0, "path": "x", "dtype": "float32", "shape": "[2]", "text": "",
-                 "note": "", "kept": "", "digest": digest, "nbytes": nbytes}
+                 "note": "", "kept": "", "digest": digest,
+                 "nbytes": given_bytes if role == "input" and given_bytes is not None else nbytes}
             )  # fmt: skip
     for i, given in enumerate(gave_other, len(keys) + 1):
         calls.append(call(i, node=2))

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.datasets.cached_chains import cache_at, kind_of
-from pyfunc_debug.doctor.datasets.held_elements import bytes_of, size_text
+from pyfunc_debug.doctor.datasets.held_elements import TOLD_BYTES, bytes_of, size_text
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
 NAMES = ("memory",)
-_MUCH_BYTES = 300_000_000
-"""What a program may hold without a word."""
 _SAME = ("Map", "ParallelMap", "Shuffle", "Prefetch", "Options", "Model")
 """Stages between the body and the cache that keep the elements as many, and about as large."""
 
@@ -37,7 +35,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             if node is None or node.id in told:
                 continue
             size = bytes_of(facts, [node], calls)
-            if size < _MUCH_BYTES:
+            if size < TOLD_BYTES:
                 continue
             told.add(node.id)
             file, (line, fix) = str(loop["site"][0]), _in_file(facts, node.file)
