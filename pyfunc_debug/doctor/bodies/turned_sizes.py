@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Node
 
+_Sizes = Sequence[int | None]
 
-def turned(
-    facts: Facts, node: Node, static: Sequence[int | None], returned: Sequence[Sequence[int | None]]
-) -> tuple[str, str] | None:
-    """Why height and width are exchanged, and the line with the two in their order; None where they are not.
+
+@dataclass(frozen=True)
+class TurnedSize:
+    """A size that is given with the height first: why that is wrong, and what to write for it."""
+
+    why: str
+    size: ast.expr
+    text: str
+
+
+def turned_size(own: Source, function: ast.AST | None, wanted: _Sizes, returned: Sequence[_Sizes]) -> TurnedSize | None:
+    """The size that the one resize of a body is given, where all it returned has height and width exchanged.
 
     Args:
-      facts: The recording.
-      node: A node of the body.
-      static: The shape that is wanted.
-      returned: Those that the body returned.
+      own: The file of the body.
+      function: The body.
+      wanted: The shape that is wanted.
+      returned: Those that it returned.
     """
-    function = facts.function(node)
-    exchanged = all(
-        len(one) == len(static) > 1 and tuple(one) == (static[1], static[0], *static[2:]) for one in returned
-    )
+    first = [*wanted[1::-1], *wanted[2:]]
+    exchanged = all(len(one) == len(wanted) > 1 and [*one] == first for one in returned)
     resizes = [
         one for one in pastes.walk(function, ast.Call)
         if isinstance(one.func, ast.Attribute) and one.func.attr == "resize"
@@ -36,12 +45,25 @@ def turned(
     of_opencv = ast.unparse(call.func) == "cv2.resize"
     size = pastes.argument(call, 1, "dsize") if of_opencv else pastes.argument(call, 0, "size")
     if isinstance(size, (ast.Tuple, ast.List)) and len(size.elts) == 2:
-        one, other = (pastes.text_of(facts, node.file, part) for part in size.elts)
+        one, other = map(own.text, size.elts)
         new = f"({other}, {one})"
     elif isinstance(size, (ast.Name, ast.Attribute)):
         new = f"{ast.unparse(size)}[::-1]"
     else:
         return None
     name = "cv2.resize" if of_opencv else "Pillow's resize"
-    fix = pastes.written(pastes.replaced(facts, node.file, {size: new}))
-    return (f". {name} takes the width first, and a shape has the height first", fix) if fix else None
+    return TurnedSize(f". {name} takes the width first, and a shape has the height first", size, new)
+
+
+def turned(facts: Facts, node: Node, wanted: _Sizes, returned: Sequence[_Sizes]) -> tuple[str, str] | None:
+    """Why height and width are exchanged, and the line with the two in their order; None where they are not.
+
+    Args:
+      facts: The recording.
+      node: A node of the body.
+      wanted: The shape that is wanted.
+      returned: Those that the body returned.
+    """
+    found = turned_size(pastes.source(facts, node.file), facts.function(node), wanted, returned)
+    fix = pastes.written(pastes.replaced(facts, node.file, {found.size: found.text})) if found is not None else ""
+    return (found.why, fix) if found is not None and fix else None

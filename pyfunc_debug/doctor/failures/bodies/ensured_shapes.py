@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from pyfunc_debug.doctor.bodies.turned_sizes import turned_size
 from pyfunc_debug.doctor.failures.bodies.output_contract import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.axis_orders import axis_order
@@ -14,7 +15,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, user_node
 from pyfunc_debug.doctor.failures.reading.refused_ops import fits, sizes
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, written
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, read
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, sizes_of
 
 _SAID = re.compile(r"Shape of tensor (\S+) \[([\d,]*)\] is not compatible with expected shape \[([\d,?]*)\]")
@@ -58,6 +59,11 @@ def explain(situation: Situation) -> Explanation | None:
             return None
         merged = _with_open(tuple(one[0] if len(set(one)) == 1 else None for one in zip(*results.values())), wanted)
         edit = edit_of(file, source.replaced({call.args[1]: written(merged)}))
+        body = read(node.file) if node.file is not None else Source([])
+        resized = turned_size(body, node.function(), wanted, list(results.values()))
+        if resized is not None and node.file is not None:
+            edit = edit_of(node.file, body.replaced({resized.size: resized.text}))
+            return Explanation(RULE, file, call.lineno, f"{cause}{resized.why}.", edit, "", "likely")
         order = axis_order(list(results.values()), wanted)
         if order is not None:
             text = f"{alias(situation.last, 'tensorflow') if situation.last is not None else 'tf'}.transpose"
