@@ -47,7 +47,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _finding(facts: Facts, loop: dict[str, Any], node: Node, buffer: int, held: int, size: int) -> Finding:
     file = str(loop["site"][0])
-    found = _shuffle(facts, node, file)
+    found = _shuffle(facts, file)
     edit = _before_maps(facts, node, file, found) if found is not None else None
     return Finding(
         NAMES[0], "note", node.id, (),
@@ -59,7 +59,7 @@ def _finding(facts: Facts, loop: dict[str, Any], node: Node, buffer: int, held: 
     )  # fmt: skip
 
 
-def _shuffle(facts: Facts, node: Node, file: str) -> ast.Call | None:
+def _shuffle(facts: Facts, file: str) -> ast.Call | None:
     """The one shuffle of the file."""
     found = [one for one in pastes.walk(facts.tree(file), ast.Call) if method(one) == "shuffle"]
     return found[0] if len(found) == 1 else None
