@@ -17,7 +17,7 @@ class Looks:
       name: The thread's.
       between_s: Seconds between two calls.
       look: What is called.
-      trouble: Is told of an exception in `look`, which ends the thread.
+      trouble: What an exception in `look`, which ends the thread, is given to.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ class SeenLines:
 
     Args:
       notice: Tells the recording: rule, token, call, facts.
-      trouble: Is told what went wrong: what was done, and the exception.
+      trouble: What an exception is given to, with what was done.
     """
 
     def __init__(self, notice: Callable[..., None], trouble: Callable[[str, BaseException], None]) -> None:

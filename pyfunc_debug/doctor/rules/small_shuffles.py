@@ -70,7 +70,7 @@ def _only_trains(facts: Facts, site: Sequence[Any]) -> bool:
 
 
 def _runs(facts: Facts, node: Node) -> list[tuple[float, int]]:
-    """The labels that a node gave second, each with how often it came in a row; nothing where they are no classes."""
+    """The labels that a node gave second, each with how often it came in a row; nothing where one is not a class."""
     labels = returned(facts, [node], 1)
     if any(one.shape not in ((), (1,)) or one.low is None or one.low % 1 for one in labels):
         return []
