@@ -11,8 +11,9 @@ import numpy as np
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import evaluation
+from pyfunc_debug.doctor.failures.reading.callables import called
 from pyfunc_debug.doctor.failures.reading.nodes import argument
-from pyfunc_debug.doctor.failures.reading.shapes import square_side
+from pyfunc_debug.doctor.failures.reading.shapes import CHANNELS, square_side
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, lookup
@@ -53,7 +54,7 @@ def _edited(spot: Spot, pieces: dict[ast.expr, str], cause: str) -> Explanation 
 
 
 def _named(statement: ast.stmt, *names: str) -> list[ast.Call]:
-    return [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] in names]
+    return [one for one in calls(statement) if called(one) in names]
 
 
 def _reshaped(spot: Spot, statement: ast.stmt, size: int, shape: tuple[int, ...]) -> Explanation | None:
@@ -71,7 +72,31 @@ def _reshaped(spot: Spot, statement: ast.stmt, size: int, shape: tuple[int, ...]
         rest = size // side**2
         cause += f" It is {side} x {side}" + (f" x {rest}." if rest > 1 else ".")
         return _edited(spot, {parts[at]: str(side) for at in sides}, cause)
+    channels = size * shape[-1] // wanted if wanted else 0
+    if len(shape) > 2 and {channels, shape[-1]} <= {*CHANNELS} and channels * wanted == size * shape[-1]:
+        return _of_channels(spot, found[0], parts[-1], cause, channels, shape)
     return Explanation(RULE, spot.file, spot.line, cause, None, f"Write sizes whose product is {size:,}.")
+
+
+def _of_channels(
+    spot: Spot, call: ast.Call, part: ast.expr, cause: str, channels: int, shape: tuple[int, ...]
+) -> Explanation:
+    """An image of 4 channels, or of 1, where the last size says 3: that size, and behind it what makes 3 of them."""
+    wanted, source = shape[-1], spot.source
+    few = "is 1 channel" if channels == 1 else f"are {channels} channels"
+    cause += f" It is {' x '.join(map(str, (*shape[:-1], channels)))}: there {few}, not {wanted}."
+    advice = f"Write {channels} in the place of {wanted}"
+    if (channels, wanted) != (4, 3):
+        return Explanation(RULE, spot.file, spot.line, cause, None, f"{advice}.")
+    advice += ", and behind it [..., :3] where they are R, G, B, A, or [..., 1:] where they are A, R, G, B."
+    text = source.code_of(spot.function if spot.function is not None else source.tree).lower()
+    last = [one for one in ast.walk(part) if isinstance(one, ast.Constant) and one.value == wanted]
+    if len(last) != 1 or ("argb" in text) == ("rgba" in text) or isinstance(source.parent(call), ast.Subscript):
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+    chosen, which = ("[..., 1:]", "first") if "argb" in text else ("[..., :3]", "last")
+    new = f"{source.text_with(call, {last[0]: str(channels)})}{chosen}"
+    told = _edited(spot, {call: new}, f"{cause} {chosen} leaves out A, the {which}.")
+    return told or Explanation(RULE, spot.file, spot.line, cause, None, advice)
 
 
 def _resized(spot: Spot, statement: ast.stmt, longer: bool) -> Explanation | None:

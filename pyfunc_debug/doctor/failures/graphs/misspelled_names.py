@@ -23,6 +23,27 @@ _IMPORTS = {
     "plt": "import matplotlib.pyplot as plt", "keras": "from tensorflow import keras",
 }  # fmt: skip
 _NEAR = 0.85
+_FORMATS = frozenset(
+    (
+        "rgb",
+        "rgba",
+        "argb",
+        "bgr",
+        "bgra",
+        "abgr",
+        "hsv",
+        "hls",
+        "hsl",
+        "lab",
+        "luv",
+        "yuv",
+        "yiq",
+        "xyz",
+        "gray",
+        "grey",
+    )
+)
+"""Parts of names by which two that look alike give other numbers: `tostring_argb` is not `tostring_rgb`."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -132,4 +153,8 @@ def _near(name: str, known: list[str]) -> str:
     if same:
         return same[-1]
     found = difflib.get_close_matches(name, public, 1, _NEAR)
-    return found[0] if found else ""
+    return found[0] if found and _formats(name) <= _formats(found[0]) else ""
+
+
+def _formats(name: str) -> frozenset[str]:
+    return _FORMATS & {part.lower() for part in re.split(r"_|(?<=[a-z])(?=[A-Z])|2", name)}
