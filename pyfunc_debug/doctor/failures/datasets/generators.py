@@ -18,6 +18,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     signature_parts,
     yielded_dtypes,
     yielded_keys,
+    yielded_nones,
     yielded_objects,
     yielded_shapes,
 )
@@ -66,6 +67,8 @@ def explain(situation: Situation) -> Explanation | None:
         return _lists(situation)
     if _SPEC_AS_TYPE.search(text):
         return _spec_as_type(situation)
+    if (_SHAPE.search(text) or _TYPE.search(text)) and (told := yielded_nones.explain(situation)) is not None:
+        return told
     for pattern, tell in (
         (_STRUCTURE, _structure),
         (_RAGGED, _ragged),

@@ -45,7 +45,7 @@ def explain(
     got, wanted = shapes
     function = generator_calls.function_of(source, generator_calls.given(call))
     yields = generator_calls.yields_of(function)
-    number = _number(situation)
+    number = its_number(situation)
     which = f"element {number:,} of the generator" if number is not None else "an element of the generator"
     others = before(situation)
     fault = "is empty" if 0 in got else f"has {len(got)} {'axis' if len(got) == 1 else 'axes'}"
@@ -66,7 +66,7 @@ def explain(
 
 def before(situation: Situation) -> str:
     """The elements that fitted, in words: their number is that of the pass, as the recording also counts its end."""
-    number = _number(situation)
+    number = its_number(situation)
     if number is None:
         return "those before it"
     if number == 1:
@@ -85,7 +85,7 @@ def _check(name: str, got: tuple[int, ...], wanted: _Shape) -> str:
     return f"{name}.ndim != {len(wanted)}" if len(got) != len(wanted) else f"not {name}.size"
 
 
-def _number(situation: Situation) -> int | None:
+def its_number(situation: Situation) -> int | None:
     """The number of the element in its pass, from 1."""
     rows = situation.rows("SELECT node, id FROM call WHERE status = 'error' ORDER BY id LIMIT 1")
     return element_number(situation.rows, *rows[0]) if rows else None

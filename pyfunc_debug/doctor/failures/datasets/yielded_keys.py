@@ -209,14 +209,14 @@ def _edit(found: _Differing, written: ast.Dict | None, file: str, source: Source
         return None
     pairs = [(key, value) for key, value in zip(written.keys, written.values) if key is not None]
     spans = [(key.lineno, value.end_lineno or value.lineno) for key, value in pairs if key in keys]
-    if len(spans) == 1 and _is_alone(spans[0], pairs, written):
+    if len(spans) == 1 and is_alone(spans[0], pairs, written):
         first, last = spans[0]
         return Edit(file, first - 1, last, (source.lines[first - 2],))
     left = [f"{source.text(key)}: {source.text(value)}" for key, value in pairs if key not in keys]
     return Edit(file, *source.kept_lines({written: f"{{{', '.join(left)}}}"}))
 
 
-def _is_alone(span: tuple[int, int], pairs: list[tuple[ast.expr, ast.expr]], written: ast.Dict) -> bool:
+def is_alone(span: tuple[int, int], pairs: list[tuple[ast.expr, ast.expr]], written: ast.Dict) -> bool:
     """Whether an item of a dict has lines of its own, with the brackets on others."""
     first, last = span
     others = {line for key, value in pairs if key.lineno != first for line in (key.lineno, value.end_lineno or 0)}
