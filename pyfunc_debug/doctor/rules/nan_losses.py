@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.nones_of_calls import none_of_call
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import indent_of, names, tapes_before
@@ -45,7 +46,9 @@ def check(facts: Facts) -> Iterator[Finding]:
                 yield found
         elif scopes is not None:
             told.add((file, line))
-            yield _finding(facts, file, line, noticed, scopes)
+            found = _finding(facts, file, line, noticed, scopes)
+            if found is not None:
+                yield found
 
 
 def _scopes(facts: Facts, file: str, line: int, noticed: dict[str, Any]) -> list[ast.AST] | None:
@@ -100,7 +103,7 @@ def _metric(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes:
     )  # fmt: skip
 
 
-def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes: list[ast.AST]) -> Finding:
+def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes: list[ast.AST]) -> Finding | None:
     before = [float(one) for one in noticed["before"]]
     shown = ", ".join(f"{one:.4g}" for one in before[-_SHOWN:])
     nan = noticed["what"] != "loss" or noticed["value"] == "nan"
@@ -126,6 +129,8 @@ def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes
         lines = sorted({one.lineno for one in pieces})
         why = f". Line{'s' * (len(lines) > 1)} {listed(lines)} can make that: {guarded_ops.reasons([*pieces.values()])}"
         return _told(message + why, fix, file, line, arrays, "likely")
+    if any(none_of_call(facts, group[0]) for group in facts.lines):
+        return None  # nan-born says which line of a body it is
     return _told(message, guarded_ops.checked(facts, file), file, line, arrays, "measured")
 
 

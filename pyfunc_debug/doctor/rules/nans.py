@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.grouped import several, spread, together
+from pyfunc_debug.doctor.bodies.nones_of_calls import none_of_call
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.syntax import copied
@@ -60,16 +61,20 @@ def check(facts: Facts) -> Iterator[Finding]:
         nodes = [facts.nodes[number] for number in counts]
         same = [one for one in facts.nodes.values() if (one.body, one.file, one.line) == (body, file, line)]
         every = facts.calls_of(same if file is not None else nodes).count  # other graphs have nodes of it too
-        usual = count == every >= _USUAL and partly == count
+        nothing = none_of_call(facts, nodes[0]) if is_nan else None
+        usual = nothing is None and count == every >= _USUAL and partly == count
         if usual and (is_nan or not _overflows(facts, nodes[0])):
             continue
         text = "\n".join(text for _, text in facts.body(nodes[0]))
-        if _DESIGN[rule].search(text) or _taken_out(facts, nodes[0]) or _begins_so(facts, nodes[0], _DESIGN[rule]):
+        meant = _DESIGN[rule].search(text) or _taken_out(facts, nodes[0]) or _begins_so(facts, nodes[0], _DESIGN[rule])
+        if meant and nothing is None:
             continue
         calls = "1 call" if every == 1 else f"{count:,} of {every:,} calls"
         given = facts.inputs(first) if known else "(inputs were not stored)"
         suspect, edit = _suspect(facts, nodes[0])
         origin = f". Line {suspect} is likely where it comes from" if edit else ""
+        if nothing is not None:
+            origin, edit, line = f". In line {nothing.line}, {nothing.words}", nothing.fix, nothing.line
         yield Finding(
             rule, "warning", node, (first,),
             f"{body} returned {what}{' from finite inputs' if known else ''} in {calls}{spread(facts, counts)}, "

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.in_place import apart
 from pyfunc_debug.doctor.failures.reading.callables import called
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import argument, return_values
 from pyfunc_debug.doctor.failures.reading.returning import (
+    changed,
     ends_without_return,
     result,
     way_out,
@@ -34,10 +36,10 @@ _SAID = re.compile(
     r"|Received: None \(of type <class 'NoneType'>\)|'NoneType' object does not support"
     r"|Argument `fetch` = None has invalid type"
     r"|invalid value None of type <class 'NoneType'>|Got 'None' \(of type <class 'NoneType'>\)"
+    r"|(?:int|float)\(\) argument must be a .* not 'NoneType'"
     r"|path should be string, bytes, os\.PathLike or integer, not NoneType"
 )
 _CONFIG = re.compile(r"The `get_config\(\)` method of <(\w+)\b.* should return a dict\. It returned: None")
-_SHUFFLES = ("random", "np.random", "numpy.random")
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -110,7 +112,8 @@ def _of_call(spot: Spot, statement: ast.stmt, call: ast.Call) -> Explanation | N
 
 def _in_place(source: Source, call: ast.Call, name: str = "") -> str:
     assert isinstance(call.func, ast.Attribute)
-    what = "mixes its argument" if call.func.attr == "shuffle" else f"changes {short(source.text(call.func.value), 30)}"
+    given = short(source.text(changed(call)), 30)
+    what = "mixes its argument" if call.func.attr == "shuffle" else f"changes {given}"
     return f"{called(call)} {what} itself, and gives None{f': {name} is None' if name else ''}."
 
 
@@ -121,7 +124,7 @@ def _of_name(situation: Situation, spot: Spot, node: ast.expr) -> Explanation | 
     if made is not None:
         file, source, value = spot.file, spot.source, made.value
         if works_in_place(value):
-            edit = _apart(file, source, made, value)
+            edit = apart(file, source, made, value)
             return Explanation(RULE, file, made.lineno, _in_place(source, value, name), edit)
         if isinstance(value, ast.Call) and (function := _own_function(situation, spot, value)) is not None:
             return _without_return(*function, value, name)
@@ -167,26 +170,6 @@ def _last_set(spot: Spot, name: str) -> ast.Assign | None:
     if same and above and not any(isinstance(one, (ast.For, ast.While)) for one in spot.source.around(same[-1])):
         return above[-1]  # `keep = keep[:9]` reads what the line above it gave
     return (same or above or every)[-1] if every else None
-
-
-def _apart(file: str, source: Source, made: ast.Assign, call: ast.Call) -> Edit:
-    """`x = x.sort()` as `x.sort()`, `x = [2, 1].sort()` as two lines."""
-    assert isinstance(call.func, ast.Attribute)
-    blanks, target = indent_of(source.lines[made.lineno - 1]), source.text(made.targets[0])
-    owner, text = source.text(call.func.value), source.text(call)
-    lines = [f"{blanks}{text}"]
-    if call.func.attr == "shuffle" and owner in _SHUFFLES and call.args:
-        given = source.text(call.args[0])
-        if not isinstance(call.args[0], (ast.Name, ast.Attribute)):
-            rest = text[len(source.text(call.func)) :].replace(given, target, 1)
-            lines = [f"{blanks}{target} = {given}", f"{blanks}{source.text(call.func)}{rest}"]
-        elif given != target:
-            lines.append(f"{blanks}{target} = {given}")
-    elif owner != target and isinstance(call.func.value, (ast.Name, ast.Attribute)):
-        lines.append(f"{blanks}{target} = {owner}")
-    elif owner != target:
-        lines = [f"{blanks}{target} = {owner}", f"{blanks}{target}{text[len(owner) :]}"]
-    return Edit(file, made.lineno, made.end_lineno or made.lineno, tuple("\n".join(lines).split("\n")))
 
 
 def _own_function(situation: Situation, spot: Spot, call: ast.Call) -> tuple[str, Source, ast.FunctionDef] | None:
@@ -376,8 +359,8 @@ def _config(file: str, source: Source, method: ast.FunctionDef, kind: str) -> Ex
         one for one in own_nodes(method)
         if isinstance(one, ast.Assign) and [dotted(each) for each in one.targets] == [dotted(value)]
     ]  # fmt: skip
-    changed = sets[0].value if len(sets) == 1 else None
-    if not works_in_place(changed):
+    given = sets[0].value if len(sets) == 1 else None
+    if not works_in_place(given):
         return None
-    edit = _apart(file, source, sets[0], changed)
-    return Explanation(RULE, file, sets[0].lineno, _in_place(source, changed, dotted(value)), edit)
+    edit = apart(file, source, sets[0], given)
+    return Explanation(RULE, file, sets[0].lineno, _in_place(source, given, dotted(value)), edit)

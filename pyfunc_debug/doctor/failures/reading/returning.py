@@ -19,6 +19,8 @@ IN_PLACE = frozenset({
 """Methods of lists, dicts, models and layers that change what they are called on, and give None."""
 
 
+OF_NUMPY = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
+"""Functions of NumPy's that change their first argument, and give None."""
 _PACKAGES = frozenset({"K", "keras", "math", "np", "numpy", "ops", "tensorflow", "tf"})
 """Names of packages whose functions of these names give what they compute: `tf.add`, `np.sort`."""
 _SHUFFLES = re.compile(r"(?:^|\.)(?:random|rng|generator)$")
@@ -26,12 +28,33 @@ _SHUFFLES = re.compile(r"(?:^|\.)(?:random|rng|generator)$")
 
 def works_in_place(node: ast.AST | None) -> TypeGuard[ast.Call]:
     """Whether an expression calls such a method: of a value, not a function of a package, nor a dataset's shuffle."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in IN_PLACE:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if _is_of_numpy(node):
+        return True
+    if node.func.attr not in IN_PLACE:
         return False
     owner = dotted(node.func.value)
     if node.func.attr == "shuffle":
         return _SHUFFLES.search(owner) is not None
     return owner.partition(".")[0] not in _PACKAGES
+
+
+def _is_of_numpy(call: ast.Call) -> bool:
+    func = call.func
+    return isinstance(func, ast.Attribute) and func.attr in OF_NUMPY and dotted(func.value) in ("np", "numpy")
+
+
+def changes_its_argument(call: ast.Call) -> bool:
+    """Whether such a call changes its first argument, and not what it is called on: `np.place(x, ...)`."""
+    shuffles = isinstance(call.func, ast.Attribute) and call.func.attr == "shuffle"
+    return _is_of_numpy(call) or (shuffles and bool(call.args))
+
+
+def changed(call: ast.Call) -> ast.expr:
+    """What a call that works in place changes."""
+    assert isinstance(call.func, ast.Attribute)
+    return call.args[0] if changes_its_argument(call) and call.args else call.func.value
 
 
 def ends_without_return(function: ast.FunctionDef) -> bool:
@@ -86,7 +109,7 @@ def result(last: ast.stmt) -> str:
     if isinstance(last, ast.AugAssign) and isinstance(last.target, ast.Name):
         return last.target.id
     if isinstance(last, ast.Expr) and works_in_place(last.value):
-        owner = last.value.func.value  # type: ignore[attr-defined]
+        owner = changed(last.value)
         return owner.id if isinstance(owner, ast.Name) else ""
     return ""
 
