@@ -27,6 +27,7 @@ from tests.doctor import programs_cut_elements as programs_cut_elements
 from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_dropped as programs_dropped
 from tests.doctor import programs_eager_training as programs_eager_training
+from tests.doctor import programs_figures as programs_figures
 from tests.doctor import programs_files_and_weights as programs_files_and_weights
 from tests.doctor import programs_first_batches as programs_first_batches
 from tests.doctor import programs_fitted as programs_fitted

@@ -97,9 +97,9 @@ def bodies(facts: Facts) -> list[Body]:
         function = facts.function(nodes[0])
         if function is None or file is None:
             continue
-        reached = list(_reached(facts, file, function))
-        drawn = [one for where, part in reached for one in _drawn(facts, where, part)]
-        if drawn and not any(_locked(facts, where, part) for where, part in reached):
+        parts = list(reached(facts, file, function))
+        drawn = [one for where, part in parts for one in _drawn(facts, where, part)]
+        if drawn and not any(_locked(facts, where, part) for where, part in parts):
             found.append(Body(nodes, function, drawn))
     return found
 
@@ -109,13 +109,13 @@ def kept_drawing(facts: Facts, node: Node) -> Drawn | None:
     function = facts.function(node)
     if function is None or node.file is None:
         return None
-    reached = list(_reached(facts, node.file, function))
-    for file, part in reached:
+    parts = list(reached(facts, node.file, function))
+    for file, part in parts:
         known = imports(pastes.source(facts, file))
         called = {pyplot_name(one, known) for one in ast.walk(part) if isinstance(one, ast.Call)}
         if called & _BEGUN:
             return None
-    every = [one for file, part in reached for one in _drawn(facts, file, part)]
+    every = [one for file, part in parts for one in _drawn(facts, file, part)]
     return next((one for one in every if one.name in OF_AXES), None)
 
 
@@ -162,7 +162,7 @@ def _drawn(facts: Facts, file: str, function: Definition) -> Iterator[Drawn]:
             yield Drawn(file, one, name, function)
 
 
-def _reached(facts: Facts, file: str, function: Definition, depth: int = 3) -> Iterator[tuple[str, Definition]]:
+def reached(facts: Facts, file: str, function: Definition, depth: int = 3) -> Iterator[tuple[str, Definition]]:
     """A function, functions inside it, and those of the user's files that it calls."""
     todo, seen = [(file, function, depth)], set[int]()
     while todo:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.open_figures import open_figure
 from pyfunc_debug.doctor.bodies.replacement import direct_call
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
@@ -21,6 +22,7 @@ _MANY = 500
 """Fewer entries are not reported: a node has one."""
 _SEVERAL = 3
 _MUCH_BYTES = 10_000_000
+_MANY_FIGURES = 10
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -39,6 +41,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if node is not None and node.origin == "user" and not _in_one_graph(facts, node, count):
             yield _finding(facts, node, noticed)
     yield from _kept(facts)
+    yield from _figures(facts)
 
 
 def _in_one_graph(facts: Facts, node: Node, entries: int) -> bool:
@@ -78,6 +81,23 @@ def _emptied(facts: Facts, node: Node, name: str) -> bool:
     text = "\n".join(facts.code(node.file))
     gone = rf"(?:\bdel {re.escape(name)}\b|{re.escape(name)}\.(?:clear|pop\w*|remove|discard)\(|maxlen)"
     return re.search(gone, text) is not None
+
+
+def _figures(facts: Facts) -> Iterator[Finding]:
+    """Bodies that leave a figure of pyplot's open in each call."""
+    told = set()
+    for group in facts.lines:
+        calls = facts.calls_of(group).count
+        found = open_figure(facts, group[0]) if calls >= _MANY_FIGURES else None
+        if found is None or (group[0].file, found.line) in told:
+            continue
+        told.add((group[0].file, found.line))
+        yield Finding(
+            "memory", "warning", group[0].id, (),
+            f"{group[0].body} makes a figure in each call ({found.maker}) and never closes it: pyplot keeps every one, "
+            f"with its canvas, until the process ends. {calls:,} calls so far",
+            found.fix, group[0].file, found.line, evidence=tuple(growing.memory(facts)), confidence="likely",
+        )  # fmt: skip
 
 
 def _read_elsewhere(facts: Facts, node: Node, name: str) -> bool:
