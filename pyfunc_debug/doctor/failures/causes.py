@@ -52,6 +52,7 @@ from pyfunc_debug.doctor.failures.bodies import (
     sparse_parts,
     structures,
     tensorflow_dtypes,
+    text_indices,
     thread_bound,
     unbound_names,
     undecoded_bytes,
@@ -781,6 +782,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     class_indices.explain,
     reshape_counts.plainly,
     refused_counts.explain,
+    text_indices.explain,
 )
 
 FORMS: tuple[tuple[Rewrite, ...], ...] = (
