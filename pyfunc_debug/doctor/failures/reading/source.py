@@ -305,15 +305,42 @@ class Source:
 
 
 def _joined(lines: list[str]) -> str:
+    """Lines as one, without their comments and backslashes; a string that goes over several keeps its breaks."""
     if len(lines) == 1:
         return lines[0]
-    head = lines[0].split("#")[0].rstrip() if "'" not in lines[0] and '"' not in lines[0] else lines[0].rstrip()
-    rest = [line.strip() for line in lines[1:] if line.strip()]
-    text = head
-    for line in rest:
+    comments, kept = _ends(lines)
+    text = lines[0]
+    for number, line in enumerate(lines[1:], 1):
+        if number in kept:
+            text += "\n" + line
+            continue
+        cut = comments.get(number)
+        text = text[: len(text) - (len(lines[number - 1]) - cut)] if cut is not None else text.removesuffix("\\")
+        text, line = text.rstrip(), line.lstrip()
         glue = "" if text.endswith(("(", "[", "{")) or line.startswith((")", "]", "}", ".", ",")) else " "
-        text += glue + line
+        text += glue + line if line else ""
     return text
+
+
+def _ends(lines: list[str]) -> tuple[dict[int, int], set[int]]:
+    """How lines end: where the comments of some begin, and which end inside a string."""
+    comments: dict[int, int] = {}
+    kept: set[int] = set()
+    opened: list[int] = []
+    try:
+        for one in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):
+            kind = tokenize.tok_name[one.type]
+            if kind == "COMMENT":
+                comments[one.start[0]] = one.start[1]
+            elif kind == "STRING":
+                kept.update(range(one.start[0], one.end[0]))
+            elif kind in ("FSTRING_START", "TSTRING_START"):  # of Python 3.12 and later
+                opened.append(one.start[0])
+            elif kind in ("FSTRING_END", "TSTRING_END"):
+                kept.update(range(opened.pop(), one.end[0]))
+    except (tokenize.TokenError, SyntaxError):  # a part of a statement: what stands before its end has been read
+        pass
+    return comments, kept
 
 
 def _first(node: ast.stmt) -> int:
