@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 
+from pyfunc_debug.doctor.failures.bodies import asked_sizes
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import evaluation
@@ -75,6 +76,8 @@ def _reshaped(spot: Spot, statement: ast.stmt, size: int, shape: tuple[int, ...]
     channels = size * shape[-1] // wanted if wanted else 0
     if len(shape) > 2 and {channels, shape[-1]} <= {*CHANNELS} and channels * wanted == size * shape[-1]:
         return _of_channels(spot, found[0], parts[-1], cause, channels, shape)
+    if (known := asked_sizes.of_array(spot, found[0], parts, shape)) is not None:
+        return known
     return Explanation(RULE, spot.file, spot.line, cause, None, f"Write sizes whose product is {size:,}.")
 
 
