@@ -168,6 +168,7 @@ from pyfunc_debug.doctor.failures.graphs import (
     called_branches,
     captured,
     changed_arguments,
+    checked_numbers,
     checks,
     cond_branches,
     each_value,
@@ -393,6 +394,7 @@ __all__ = ["Edit", "Explanation", "explain", "from_facts"]
 CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     own_names.explain,
     missing_packages.explain,
+    checked_numbers.explain,
     callback_arguments.explain,
     long_windows.explain,
     other_names.of_pytorch,

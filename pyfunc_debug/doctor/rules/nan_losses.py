@@ -9,6 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.nones_of_calls import none_of_call
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import indent_of, names, tapes_before
 from pyfunc_debug.doctor.models import guarded_ops
@@ -32,7 +33,8 @@ _STEPS = ("fit", "train_on_batch")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a line that trains."""
+    """One finding a line that trains, and one of what a check of all ops stopped at."""
+    yield from failures(facts, NAMES)
     told: set[tuple[str, int]] = set()
     for _, _, noticed in facts.notices.get("not-finite", []):
         file, line = noticed["file"], noticed["line"]

@@ -6,9 +6,11 @@ import ast
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.failures.bodies import given_sizes
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, is_generator
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import evaluation, shapes
+from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import failed_node
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, indent_of, names, short
@@ -20,6 +22,7 @@ _SAID = re.compile(
     r"Cannot choose from an empty|'?a'? cannot be empty unless no samples are taken|mean requires at least one data"
 )
 
+_DEEPEST = 6
 _NONE = "Return what stands for none where {} is empty, zeros of the same shape, or leave such elements out."
 _LARGER = "Make the array at least as large as a piece first: resize it, or pad it with np.pad."
 
@@ -35,7 +38,7 @@ def explain(situation: Situation) -> Explanation | None:
             found = _filled(name, spot, spot.function)
             return found if found is None or found.edit is not None else _with_zeros(name, found, situation, statement)
         if is_ndarray(value) and value.size == 0:
-            return _selected(name, value, spot, statement)
+            return _selected(name, value, situation, spot, statement)
     return None
 
 
@@ -108,7 +111,7 @@ def _range(name: str, loop: ast.For, spot: Spot) -> Explanation | None:
     return Explanation(RULE, spot.file, loop.lineno, cause, None, _LARGER)
 
 
-def _selected(name: str, value: Any, spot: Spot, statement: ast.stmt) -> Explanation | None:
+def _selected(name: str, value: Any, situation: Situation, spot: Spot, statement: ast.stmt) -> Explanation | None:
     """`boxes.max()` of an array of no rows: a filter left none, or the element has none."""
     reduced = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] in ("max", "min", "amax", "amin")]
     cause = f"{name} has no elements here, {tuple(value.shape)}: there is no largest or smallest of none."
@@ -120,5 +123,32 @@ def _selected(name: str, value: Any, spot: Spot, statement: ast.stmt) -> Explana
             spot.file, spot.source.replaced({reduced[0]: spot.source.with_argument(reduced[0], "initial=0")})
         )
         return Explanation(RULE, spot.file, spot.line, cause, edit, "", "likely")
+    root = _emptied(name, spot, statement.lineno, 0)
     cause = f"{name} has no elements here: its shape is {tuple(value.shape)}."
+    if root is not None and root[0] != name:
+        where = f" of line {root[1]}" if root[1] else ""
+        cause = f"{name} has no elements here, {tuple(value.shape)}: {root[0]}{where} is empty."
+    elif root is not None:
+        cause = f"{name} has no elements here, {tuple(value.shape)}: line {root[1]} left none."
+    call = given_sizes.failed_call(situation, spot, statement)
+    cause += f" {call}" if call else ""
     return Explanation(RULE, spot.file, spot.line, cause, None, "Ask for len() first, or leave such elements out.")
+
+
+def _emptied(name: str, spot: Spot, line: int, deep: int) -> tuple[str, int] | None:
+    """The first name without elements that another was computed of, and its line: 0 of a parameter, None of neither."""
+    if spot.function is None or isinstance(spot.function, ast.Lambda) or deep > _DEEPEST:
+        return None
+    made = [
+        one for one in own_nodes(spot.function)
+        if isinstance(one, ast.Assign) and one.lineno < line and [dotted(target) for target in one.targets] == [name]
+    ]  # fmt: skip
+    if not made:
+        return None
+    last = max(made, key=lambda one: one.lineno)
+    for each in names(last.value):
+        value = spot.variables.get(each)
+        empty = (is_ndarray(value) and value.size == 0) or (type(value) in (list, tuple) and not value)  # type: ignore[union-attr]
+        if empty and each != name:
+            return _emptied(each, spot, last.lineno, deep + 1) or (each, 0)
+    return name, last.lineno

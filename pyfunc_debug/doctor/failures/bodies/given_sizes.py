@@ -6,11 +6,13 @@ Said is what the failing call was given, by which the element is found in the da
 from __future__ import annotations
 
 import ast
+import json
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, failed_node, site_spot
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import names, parameters, short
+from pyfunc_debug.doctor.failures.reading.symbols import is_ndarray
 
 _DEEPEST = 4
 _MOST = 4
@@ -18,6 +20,8 @@ _MOST = 4
 _WIDTH = 40
 _ALONE = 90
 """Characters of an input, and of one that is alone."""
+_NUMBERS = 6
+"""Of an array that is said as it is."""
 _WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
@@ -130,7 +134,12 @@ def failed_call(situation: Situation, spot: Spot, statement: ast.stmt) -> str:
         varying = _varying(node, situation) if node is not None else set()
         rows = [one for one in rows if one[0] in varying] or rows
         wide = _WIDTH if len(rows) > 1 else _ALONE
-        said = [f"{path} {_shown(dtype, shape, text, wide)}" for path, dtype, shape, _, text in rows[:_MOST]]
+        few = {path: numbers for path, _, shape, least, _ in rows if (numbers := _few(spot, path, shape, least))}
+        rows.sort(key=lambda one: one[2] != "[]" and one[0] not in few)
+        said = [
+            f"{path} {few.get(path) or _shown(dtype, shape, text, wide)}"
+            for path, dtype, shape, _, text in rows[:_MOST]
+        ]
         inside = [
             f"{name} is {short(repr(value), 24)}"
             for name in _of_loops(spot, statement)
@@ -146,6 +155,15 @@ def _differs(path: str, shape: str | None, least: Any, spot: Spot) -> bool:
     value: Any = spot.variables.get(path)
     number = value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
     return shape == "[]" and least is not None and type(number) in (int, float) and number != least
+
+
+def _few(spot: Spot, path: str, shape: str | None, least: Any) -> str:
+    """`[320, 40, 1]` of an array of a few numbers that the frame still has; "" of any other."""
+    value: Any = spot.variables.get(path)
+    if not is_ndarray(value) or value.ndim != 1 or value.dtype.kind not in "iuf" or not 0 < value.size <= _NUMBERS:
+        return ""
+    same = shape == json.dumps(list(value.shape)) and least is not None and value.min() == least
+    return f"[{', '.join(f'{one:.6g}' for one in value.tolist())}]" if same else ""
 
 
 def _shown(dtype: str, shape: str | None, text: str, wide: int) -> str:
