@@ -1077,6 +1077,75 @@ def results_beside_the_sorted_files():
         return same
 
 
+class Reordered:
+    def __init__(self, count, shuffle=True):
+        self.count, self.shuffle = count, shuffle
+
+    def __call__(self):
+        order = np.arange(self.count)
+        if self.shuffle:
+            np.random.shuffle(order)
+        for i in order:
+            yield numbered(i)
+
+
+def given_by(generator):
+    spec = (tf.TensorSpec((2,), tf.float32), tf.TensorSpec((), tf.int64))
+    return tf.data.Dataset.from_generator(generator, output_signature=spec).shuffle(1, reshuffle_each_iteration=False)
+
+
+@triggers("shuffled-results", says="gave the same elements in another order in each pass, by np.random.shuffle")
+def features_saved_beside_the_labels_of_another_pass():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    test = given_by(Reordered(40)).batch(4)
+    features = model.predict(test, verbose=0)
+    labels = np.concatenate([y for _, y in test])
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(os.path.join(folder, "features.npz"), x=features, y=labels)
+
+
+@triggers("shuffled-results", says="gave the same elements in another order in each pass")
+def two_loops_over_a_generator_of_a_permutation():
+    def rows():
+        for i in np.random.permutation(40):
+            yield numbered(i)
+
+    test = given_by(rows)
+    images = [x for x, _ in test]
+    labels = [y for _, y in test]
+    list(zip(images, labels))
+
+
+@near("shuffled-results")
+def features_saved_beside_labels_of_a_generator_that_keeps_its_order():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    test = given_by(Reordered(40, shuffle=False)).batch(4)
+    features = model.predict(test, verbose=0)
+    labels = np.concatenate([y for _, y in test])
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(os.path.join(folder, "features.npz"), x=features, y=labels)
+
+
+@near("shuffled-results")
+def two_loops_over_a_generator_of_new_elements():
+    def rows():
+        for i in np.random.default_rng().integers(0, 9999, 40):
+            yield numbered(i)
+
+    test = given_by(rows)
+    images = [x for x, _ in test]
+    labels = [y for _, y in test]
+    return len(images) == len(labels)
+
+
+@near("shuffled-results")
+def two_loops_over_a_generator_whose_elements_a_cache_keeps():
+    test = given_by(Reordered(40)).cache()
+    images = [x for x, _ in test]
+    labels = [y for _, y in test]
+    list(zip(images, labels))
+
+
 @near("shuffled-results")
 def predictions_and_labels_of_one_order():
     test = tf.data.Dataset.range(8).shuffle(8, reshuffle_each_iteration=False).map(sample)

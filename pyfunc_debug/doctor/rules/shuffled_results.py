@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.datasets import shuffled_flows
+from pyfunc_debug.doctor.datasets import reordered_passes, shuffled_flows
 from pyfunc_debug.doctor.datasets.unshuffled import unshuffled
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules.shuffled_splits import kept_order
@@ -17,7 +17,8 @@ from pyfunc_debug.records import Finding
 NAMES = ("shuffled-results",)
 _WORDS = "dataset.shuffle(..., reshuffle_each_iteration=False)  # or collect both in one loop"
 _GROWS = {"append", "extend"}
-_MATCHES = ("zip", "accuracy", "confusion", "report", "score", "equal", "DataFrame", "where", "enumerate")
+_MATCHES = ("zip", "accuracy", "confusion", "report", "score", "equal", "DataFrame", "where", "enumerate",
+            "savez", "close")  # fmt: skip
 """What goes by position: names of functions that hold one of these."""
 _PREDICTED = frozenset({0})
 _LABELS = re.compile(r"^y$|^y_|_y$|label|true|target|truth|actual|expected", re.IGNORECASE)
@@ -45,6 +46,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield from _files(facts, first[1])
             yield from _of_other_order(facts, first)
     yield from shuffled_flows.check(facts, NAMES[0], _made_of, _side_by_side)
+    yield from reordered_passes.check(facts, NAMES[0], _collected, _together)
 
 
 def _two(facts: Facts, one: dict[str, Any], other: dict[str, Any]) -> Finding:
