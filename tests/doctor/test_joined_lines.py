@@ -1,9 +1,11 @@
 """Lines that a paste writes as one: without what only stands between lines."""
 
 import ast
+from pathlib import Path
 
 import pytest
 
+from pyfunc_debug.doctor.failures.causes import Edit, Explanation, sound
 from pyfunc_debug.doctor.failures.reading.source import parsed
 
 ONE_LINE = [
@@ -27,3 +29,14 @@ def test_backslashes_and_comments_are_dropped_but_not_in_strings(text: str, want
     assert placed is not None
     assert placed[2] == wanted
     assert ast.dump(ast.parse(wanted)) == ast.dump(ast.parse(text.replace("x", "a")))
+
+
+@pytest.mark.parametrize(("line", "kept"), [("x = 1, 2", True), ("x = 1, \\ 2", False), ("    x = 1", False)])
+def test_a_paste_that_python_cannot_read_is_not_given(line: str, kept: bool, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text("x = 1, \\\n    2\nprint(x)\n")
+    edit = Edit(str(path), 1, 2, (line,))
+    explanation = Explanation("body-input", str(path), 1, "x is wrong.", edit)
+    assert sound(explanation).edit == (edit if kept else None)
+    path.write_text("x = = 1\n")  # a file that is not read says nothing about a paste
+    assert sound(explanation).edit == edit

@@ -825,7 +825,17 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
         raise trouble[0]
     if told is None:
         return None
-    return whole.named(told.explanation) if whole is not None else told.explanation
+    return sound(whole.named(told.explanation) if whole is not None else told.explanation)
+
+
+def sound(explanation: Explanation) -> Explanation:
+    """An explanation without its paste, where that would make a file of Python something that Python cannot read."""
+    edit = explanation.edit
+    lines = read(edit.file).lines if edit is not None else []
+    if edit is None or not parsed("\n".join(lines)).tree.body:
+        return explanation
+    after = parsed("\n".join(applied([edit], lines)))
+    return explanation if after.tree.body else replace(explanation, edit=None)
 
 
 def _told(found: Situation, whole: Joined | None, trouble: list[Exception]) -> _Told | None:
