@@ -59,7 +59,8 @@ def of_array(spot: Spot, call: ast.Call, parts: Sequence[ast.expr], asked: tuple
     name = short(spot.source.text(array), 30)
     origin = _origin(spot, dotted(array), call.lineno)
     cause = f"{name} is {have}{origin}, and the line asks for {asked}. A reshape keeps all numbers"
-    edit = _resized(spot, call, array, parts, asked) if _is_near(have, asked) else None
+    image = len(asked) > 2 or str(value.dtype) == "uint8"  # type: ignore[union-attr]  # a table's rows are not blended
+    edit = _resized(spot, call, array, parts, asked) if image and _is_near(have, asked) else None
     if edit is not None:
         return Explanation(RULE, spot.file, spot.line, f"{cause}: cv2.resize makes these sizes.", edit, "", "likely")
     advice = "Give it these sizes before: cut, pad or resize it, or let what made it do so."
