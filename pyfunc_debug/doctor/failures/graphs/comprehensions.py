@@ -60,6 +60,18 @@ def in_graph(spot: Spot, node: Comprehension, over: str = "") -> Edit | None:
     return _mapped(spot, node, [over] if over else [spot.source.text(one) for one in parts], parts, counted)
 
 
+def over_range(spot: Spot, value: ast.expr) -> tuple[Edit | None] | None:
+    """What goes through `tf.range(n)` in place of a comprehension over `range(n)`, for a tensor n; None for others."""
+    for one in ast.walk(value):
+        if not isinstance(one, Comprehension) or len(one.generators) > 1:
+            continue
+        given = one.generators[0].iter
+        if isinstance(given, ast.Call) and dotted(given.func) == "range" and symbolic_parts(given, spot):
+            over = f"{alias(spot, 'tensorflow')}.{spot.source.text(given)}"
+            return (None if one.generators[0].ifs else in_graph(spot, one, over),)
+    return None
+
+
 def with_sizes(spot: Spot, node: ast.AST, pieces: dict[ast.expr, str]) -> Edit | None:
     """The comprehension in an expression that goes through as many as a size says which only the run knows.
 

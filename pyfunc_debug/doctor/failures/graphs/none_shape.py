@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor.failures.graphs import comprehensions
+from pyfunc_debug.doctor.failures.graphs import comprehensions, open_batches
 from pyfunc_debug.doctor.failures.ops.rewrites import created
 from pyfunc_debug.doctor.failures.pastes import control_flow, wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import as_python
@@ -231,6 +231,9 @@ def _explanation(
             f"Put it into the call of a layer: there {alias(spot, 'tensorflow')}.shape(x)[0] has it for each batch."
         )
         return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+    batch = open_batches.explain(situation, spot, tensor, value, _batch_sizes(spot, tensor))
+    if batch is not None:
+        return batch
     wrap = None if _stays_in_graph(spot, line) else as_python(situation)
     if wrap is not None:  # Python goes on computing with it, as it may with values only
         edit = wrap.edit
@@ -246,6 +249,29 @@ def _explanation(
         "is a tensor that has it then."
     )
     return Explanation(RULE, spot.file, spot.line, cause, edit)
+
+
+def _batch_sizes(spot: Spot, tensor: str) -> set[str]:
+    """What stands for a tensor's first size in a function: `x.shape[0]` as text, and names that got it."""
+    scope = spot.function if spot.function is not None else spot.source.tree
+    sizes: set[str] = set()
+    for one in own_nodes(scope):
+        if isinstance(one, ast.Subscript) and ast.unparse(one.slice) == "0":
+            owner = tensor_of(one.value)
+            if owner is not None and spot.source.text(owner) == tensor:
+                sizes.add(spot.source.text(one))
+    for one in own_nodes(scope):
+        if not isinstance(one, ast.Assign) or len(one.targets) != 1:
+            continue
+        target, owner = one.targets[0], tensor_of(one.value)
+        if isinstance(target, ast.Name) and spot.source.text(one.value) in sizes:
+            sizes.add(target.id)
+        elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(target.elts[0], ast.Name):
+            whole = owner is not None and spot.source.text(owner) == tensor
+            first = one.value.elts[0] if isinstance(one.value, ast.Tuple) else None
+            if whole or (first is not None and spot.source.text(first) in sizes):
+                sizes.add(target.elts[0].id)
+    return sizes
 
 
 def _stays_in_graph(spot: Spot, line: int) -> bool:

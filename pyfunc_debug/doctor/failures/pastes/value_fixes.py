@@ -6,7 +6,14 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.gradients.left_behind import constant_under_a_tape
-from pyfunc_debug.doctor.failures.graphs import checks, kept_by_python, kept_lists, known_sizes, state_changes
+from pyfunc_debug.doctor.failures.graphs import (
+    checks,
+    comprehensions,
+    kept_by_python,
+    kept_lists,
+    known_sizes,
+    state_changes,
+)
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled_function, given, is_loss
 from pyfunc_debug.doctor.failures.ops import known_losses, row_loops
 from pyfunc_debug.doctor.failures.ops.rewrites import as_ops, rest_as_ops, whole_as_ops, writes_parts
@@ -63,6 +70,9 @@ def value_fix(
         return noted, True
     function = spot.function
     by, in_data = wrapping.entry(situation)[1], _in_dataset(situation)
+    ranged = comprehensions.over_range(spot, value) if not in_data else None
+    if ranged is not None:
+        return ranged[0], True
     rows = row_loops.mapped(spot, statement) if isinstance(statement, ast.For) and not in_data else None
     if rows is not None:
         return rows, True

@@ -359,7 +359,8 @@ def expression(situation: Situation) -> Wrap | None:
     part = _with_what_it_needs(_needing_values(value, spot), value, spot)
     inputs = list(symbolic_parts(part, spot))
     wrapped = any(dotted(one.func).endswith(("py_function", ".gradient", ".jacobian")) for one in calls(part))
-    if wrapped or not all(name.isidentifier() for name in inputs):
+    is_range = isinstance(part, ast.Call) and dotted(part.func) == "range"  # what goes through it takes no tensor
+    if wrapped or is_range or not all(name.isidentifier() for name in inputs):
         return None
     tf = alias(spot, "tensorflow")
     listed = ", ".join(inputs)
@@ -450,7 +451,7 @@ def _float_beside(part: ast.expr, spot: Spot) -> str | None:
 
 
 def _with_what_it_needs(part: ast.expr, value: ast.expr, spot: Spot) -> ast.expr:
-    """An expression with what is asked of its result, and no tensor has; or with the array that it is an index of."""
+    """An expression with what no tensor has of its result, with what goes through it, or what it is an index of."""
     parents = {child: one for one in ast.walk(value) for child in ast.iter_child_nodes(one)}
     while part is not value:
         outer = parents[part]
@@ -459,6 +460,8 @@ def _with_what_it_needs(part: ast.expr, value: ast.expr, spot: Spot) -> ast.expr
             part = called if isinstance(called, ast.Call) and called.func is outer else outer
         elif isinstance(outer, ast.expr) and (_asks_for_a_key(outer, part) or _is_index(outer, part, spot)):
             part = outer
+        elif isinstance(outer, ast.comprehension) and outer.iter is part:  # Python goes through no tensor of a graph
+            part = parents[outer]  # type: ignore[assignment]
         else:
             break
     return part

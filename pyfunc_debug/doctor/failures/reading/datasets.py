@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import is_dataset
 from pyfunc_debug.interception.names.private import batch_size, dataset_inputs, is_eager, iterated
 
 _MOST = 300
-_BATCHES = ("_BatchDataset", "_ParallelBatchDataset")
+BATCHES = ("_BatchDataset", "_ParallelBatchDataset")
 
 
 def held(situation: Situation) -> Iterator[Any]:
@@ -82,7 +82,7 @@ def stacks(dataset: Any) -> Any:
     if "_PaddedBatchDataset" in kinds or any(hasattr(leaf, "ragged_rank") for one in stages
                                              for leaf in leaves(one.element_spec)):  # fmt: skip
         return None
-    batches = [one for one in stages if type(one).__name__ in _BATCHES and _size(one) != 1]
+    batches = [one for one in stages if type(one).__name__ in BATCHES and _size(one) != 1]
     return dataset_inputs(batches[0])[0] if len(batches) == 1 else None
 
 
