@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.failures.datasets import odd_channels
 from pyfunc_debug.doctor.failures.pastes import learned_shapes, padding
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import datasets, shapes
@@ -30,7 +31,7 @@ def explain(situation: Situation) -> Explanation | None:
     for node in user_nodes(situation):
         seen, _ = shapes.recorded(situation.rows, node.id)
         if node.site is not None and any(None in shape for shape in seen.values()):
-            return _explanation(situation, node, seen)
+            return odd_channels.of_node(situation, node) or _explanation(situation, node, seen)
     return _of_generator(situation) or _of_elements(situation)
 
 
