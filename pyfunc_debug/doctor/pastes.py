@@ -239,6 +239,14 @@ def call_at(facts: Facts, file: str, line: int, name: str) -> ast.Call | None:
     return found[0] if len(found) == 1 else None
 
 
+def end_of(call: ast.Call) -> ast.expr:
+    """The place behind a call, for what is asked of its result."""
+    place = ast.Name("behind", ast.Load())
+    place.lineno = place.end_lineno = call.end_lineno or call.lineno
+    place.col_offset = place.end_col_offset = call.end_col_offset or 0
+    return place
+
+
 def last_name(node: ast.expr) -> str:
     """`Pool` of `mp.Pool`: how a function or method is called, without where it comes from."""
     return ast.unparse(node).rpartition(".")[2]

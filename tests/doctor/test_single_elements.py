@@ -131,3 +131,50 @@ def test_where_it_cannot_be_pasted_it_is_said_in_words(tmp_path):
     source = PICKS.replace("output_signature=SPEC", "args=[], output_signature=SPEC")
     (found,) = Recording(recording(tmp_path, source)).findings(select=["single-elements"])
     assert found.fix == "yield arrays of 4 elements in gen, and leave out .batch(4)"
+
+
+ARRAY = """import numpy as np
+import tensorflow as tf
+rows = np.arange(10, dtype=np.uint16)
+def gen():
+    return iter(rows)
+data = tf.data.Dataset.from_generator(generator=gen, output_signature=tf.TensorSpec(shape=(), dtype=tf.uint16))
+batches = [(one.numpy(),) for one in data.batch(4)]
+"""
+TABLE = ARRAY.replace("uint16)\ndef", "uint16).reshape(5, 2)\ndef").replace("shape=()", "shape=(2,)")
+LOOP = ARRAY.replace("return iter(rows)", "for row in rows:\n        yield row")
+INDEX = ARRAY.replace("return iter(rows)", "for i in range(len(rows)):\n        yield rows[i]")
+OLDER = ARRAY.replace(
+    "output_signature=tf.TensorSpec(shape=(), dtype=tf.uint16)", "output_types=tf.uint16, output_shapes=[]"
+)
+
+
+@pytest.mark.parametrize("source", [ARRAY, TABLE, LOOP, INDEX, OLDER], ids=["iter", "table", "loop", "index", "older"])
+def test_slices_of_an_array_give_the_same_batches(tmp_path, source):
+    (found,) = Recording(recording(tmp_path, source)).findings(select=["single-elements"])
+    assert "in_batches" not in found.fix
+    assert ".unbatch()" in found.fix
+    assert "4096" in found.fix
+    before, after = {}, {}
+    exec(source, before)
+    exec(pasted(source, found.fix), after)
+    assert len(before["batches"]) == len(after["batches"])
+    for one, other in zip(before["batches"], after["batches"]):
+        np.testing.assert_array_equal(one[0], other[0])
+        assert one[0].dtype == other[0].dtype
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ARRAY.replace("np.arange(10, dtype=np.uint16)", "[1, 2, 3]"),  # a list has no rows of one dtype
+        ARRAY.replace("def gen", "rows = list(rows)\ndef gen"),
+        LOOP.replace("yield row\n", "yield row + 1\n"),
+        INDEX.replace("range(len(rows))", "range(5)"),
+        ARRAY.replace("shape=()", "shape=(600, 600)"),  # few of them are large already
+    ],
+    ids=["list", "rebound", "computed", "some", "large"],
+)
+def test_other_generators_are_not_cut_into_slices(tmp_path, source):
+    found = Recording(recording(tmp_path, source)).findings(select=["single-elements"])
+    assert all("4096" not in one.fix for one in found)

@@ -57,13 +57,19 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
         setting = next(one.setting for one in facts.stages if one.contention.node.id == node.id)
         batch = setting.batch if setting is not None else None
         yield batched_maps.batched_first(facts, node) or batched_maps.words(facts, node, batch)
-    line = slow_lines.cure(facts, slow) if slow is not None else ""
-    if line:
-        yield line
+    chunks = single_elements.in_chunks(facts, slow) if slow is not None else ""
+    line = slow_lines.cure(facts, slow) if slow is not None and not chunks else ""
+    yield from filter(None, (chunks, line))
     cached = _cached(facts, slow) if slow is not None else ""
     if cached:
         yield cached
-    if slow is not None and not graph_code and not line and (holds_gil(facts, slow) or _loops(facts, slow)):
+    if (
+        slow is not None
+        and not graph_code
+        and not chunks
+        and not line
+        and (holds_gil(facts, slow) or _loops(facts, slow))
+    ):
         yield _without_loops(facts, slow)
     kept = late_shuffles.words(facts, loop, slow) if slow is not None else ""
     if kept:
@@ -79,7 +85,7 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
             for cure in _of_stage(facts, loop, stage):
                 if not works or not cure.startswith(("batch(", "the body in TensorFlow ops")):
                     yield cure
-    if slow is not None and slow.origin != "user" and not line:
+    if slow is not None and slow.origin != "user" and not chunks and not line:
         yield _of_generator(facts, slow)
     for number in singles(facts, loop, slow):
         yield single_elements.batched(facts, facts.nodes[number], single_elements.picking(facts)[number])

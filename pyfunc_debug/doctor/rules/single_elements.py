@@ -10,6 +10,7 @@ from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.nodes import tail
 from pyfunc_debug.doctor.failures.reading.source import Source, parameters
+from pyfunc_debug.doctor.generators import array_chunks
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("single-elements",)
@@ -17,6 +18,8 @@ _FEWEST, _LEAST_NS, _SHARE, _MOST_NS = 2000, 2_000_000_000, 0.3, 2_000_000
 """Elements, time in all, share of the recording's time, and time of one, from which and up to which it counts."""
 _WAITED_NS = 1_000_000_000
 """The same for how long a loop waited for batches of them: TensorFlow's part of the way counts there, too."""
+_SMALL_NS = 200_000
+"""Time of a call up to which it is mostly the way into Python, where a loop waits for it."""
 _PICKS = {"range", "len", "tuple", "list", "dict", "zip", "enumerate", "int", "float", "bool", "str", "iter"}
 _PICKING = {"float32", "float64", "int32", "int64", "array", "asarray", "items", "values", "keys"}
 _HELPER = """def in_batches(elements, size):  # arrays of `size` elements: one crossing for all of them
@@ -96,9 +99,25 @@ def _finding(facts: Facts, node: Node, size: int, took: str) -> Finding:
 
 
 def batched(facts: Facts, node: Node, size: int) -> str:
-    """A function that makes batches in Python, its call in from_generator, and the batch() behind left out."""
+    """Slices of the array that a generator goes through; else a function that makes batches in Python.
+
+    With its call in from_generator, and the batch() behind left out.
+    """
     found = pastes.dataset_call(facts, node)
-    return "" if found is None else _pieces(facts, *found, size)
+    return array_chunks.pasted(facts, node) or ("" if found is None else _pieces(facts, *found, size))
+
+
+def in_chunks(facts: Facts, node: Node) -> str:
+    """What helps a generator that only picks many small elements: the same, in words where not in lines; else ""."""
+    calls, function = facts.calls(node.id), facts.function(node)
+    small = node.origin != "user" and calls.count >= _FEWEST and calls.total_ns <= _SMALL_NS * calls.count
+    if not small or function is None or not _only_picks(function):
+        return ""
+    size = picking(facts).get(node.id)
+    return (array_chunks.pasted(facts, node) if size is None else batched(facts, node, size)) or (
+        f"yield arrays of many elements in {facts.name(node)}, as rows[i:i + 4096], with a signature of shape "
+        "(None, ...), and put .unbatch() behind from_generator: each array is one call"
+    )
 
 
 def _pieces(facts: Facts, file: str, call: ast.Call, size: int) -> str:
@@ -125,7 +144,7 @@ def _pieces(facts: Facts, file: str, call: ast.Call, size: int) -> str:
     if alone:
         pieces[tail(batches[0])] = ""
     else:  # the elements are single again behind it, for whatever comes: in C++
-        pieces[_behind(call)] = ".unbatch()"
+        pieces[pastes.end_of(call)] = ".unbatch()"
     if signature is not None:
         pieces[signature] = f"{specs}{pastes.text_of(facts, file, signature)})"
     for one in older or ():
@@ -139,14 +158,6 @@ def _is_shared(own: Source, batch: ast.Call) -> bool:
     """Whether a batch() is asked of what a function is given, which may be other datasets, too."""
     around = [one for one in own.around(batch) if isinstance(one, (ast.FunctionDef, ast.Lambda))]
     return any(code.root(batch.func) in parameters(one) for one in around)
-
-
-def _behind(call: ast.Call) -> ast.expr:
-    """The place behind a call."""
-    place = ast.Name("behind", ast.Load())
-    place.lineno = place.end_lineno = call.end_lineno or call.lineno
-    place.col_offset = place.end_col_offset = call.end_col_offset or 0
-    return place
 
 
 def _shapes(node: ast.expr) -> list[ast.List | ast.Tuple]:
