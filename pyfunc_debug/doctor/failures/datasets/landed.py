@@ -143,12 +143,14 @@ def landings(rows: Query, text: Callable[[str], Source] = read) -> Iterator[Land
       text: Gives a file of the user's.
     """
     seen: set[tuple[str, int]] = set()
+    classes: set[str] = set()  # methods whose calls have been looked at: each call of one is traced
     for file, line, name, signature in rows(
         "SELECT f.file, f.line, t.name, t.signature FROM trace t JOIN function f ON f.id = t.function "
         "WHERE f.kind = 'tf.data' AND f.origin = 'user' ORDER BY t.id"
     ):
         method = _METHOD.search(name or "")
-        if method is not None and file is None and _CLASS.format(method[1]) in name:
+        if method is not None and file is None and _CLASS.format(method[1]) in name and method[1] not in classes:
+            classes.add(method[1])
             yield from _of_classes(rows, text, method[1])
         if file is None or line is None or (file, line) in seen or method is None:
             continue
