@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import pyfunc_debug
 import tensorflow as tf
+
+import pyfunc_debug
 
 
 class Made(tf.data.Dataset):

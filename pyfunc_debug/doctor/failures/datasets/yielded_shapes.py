@@ -21,6 +21,7 @@ from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 
 RULE = "generator"
 _Written = ast.Tuple | ast.List
+_REFUSED = re.compile(r"yielded an element of shape (\(.*?\)) where an element of shape (\(.*?\)) was expected")
 _CHANNELS = 4
 NEAR = 8
 """Lines in which one paste changes several."""
@@ -54,6 +55,9 @@ def explain(situation: Situation, found: re.Match[str]) -> Explanation | None:
         key = _key_of(source, places[0]) if len(places) == 1 else ""
         seen = generator_calls.yields_of(function) or len(got) == len(wanted) or key
         fits = _differing(got, wanted) if _had_elements(situation) else _of_source(got, function, file, situation)
+        several = _others_refused(situation, got, wanted)
+        for one in several:
+            fits = _differing(one, fits)
         fits = _left_open(fits, wanted)
         said = _written(fits, places[0], sizes)
         pieces: dict[ast.expr, str] = {places[0]: said, **_others(situation, call, parts[1:], sizes)}
@@ -85,6 +89,7 @@ def explain(situation: Situation, found: re.Match[str]) -> Explanation | None:
             cause += ", and padded_batch fills rows up." if batch is not None else "."
         else:
             cause += "It describes one yielded element, before any batch()."
+            cause += f" Another has {several[0]}." if several else ""
             cause += " None stands for any size." * (None in fits)
             if got[:-1] == wanted and 1 < got[-1] <= _CHANNELS:
                 cause += f" If one of its {got[-1]} channels is meant, yield [..., 0] of it."
@@ -156,6 +161,19 @@ def _of_source(
 def _had_elements(situation: Situation) -> bool:
     """Whether the generator gave elements before, which did fit its signature."""
     return _elements_before(situation) > 0
+
+
+def _others_refused(
+    situation: Situation, got: tuple[int, ...], wanted: tuple[int | None, ...]
+) -> list[tuple[int, ...]]:
+    """The shapes of further elements of the generator that failed so, beside the first: some are asked for at once."""
+    rows = situation.rows(
+        "SELECT DISTINCT f.message FROM call c JOIN failure f ON f.id = c.failure WHERE c.status = 'error' AND "
+        "c.node = (SELECT node FROM call WHERE status = 'error' ORDER BY id LIMIT 1) ORDER BY c.id"
+    )
+    found = [_REFUSED.search(message or "") for (message,) in rows]
+    pairs = [(ast.literal_eval(one[1]), ast.literal_eval(one[2])) for one in found if one is not None]
+    return [shape for shape, declared in pairs if declared == wanted and shape != got and len(shape) == len(got)]
 
 
 def _elements_before(situation: Situation) -> int:
