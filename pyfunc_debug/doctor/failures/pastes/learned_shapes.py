@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.pastes import before_caches, wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import mapped_dataset
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.datasets import held, leaves, stacks
+from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
 from pyfunc_debug.doctor.failures.reading.symbols import (
@@ -40,6 +41,7 @@ _ANY_SIZE = re.compile(r"resize|\bcrop|\bpad|ragged|bucket_by")
 _PADDED = ("padded_batch", "ragged_batch", "bucket_by_sequence_length")
 """They need the rank of the elements."""
 _KEEP_PARTS = ("batch", "shuffle", "prefetch", "repeat", "cache", "take", "skip", "with_options")
+_TAKERS = ("fit", "evaluate", "predict")
 _RANK = "[None] * s.shape.rank"
 
 
@@ -173,7 +175,29 @@ def _handed(
     pieces = dict.fromkeys((one for one, _ in found), new)
     if shape == _BATCH and _takes_any_length(call, spot):
         shape = _OPEN
+    kept = [one.id for one, _ in found if isinstance(one, ast.Name)]
+    if len(kept) == len(found) and not single and _is_used_again(spot, statement, call, kept):
+        return _defined(spot, statement, pieces, found[0][1], shape, tuple(dict.fromkeys(kept)))
     return _defined(spot, statement, pieces, found[0][1], shape)
+
+
+def _is_used_again(spot: Spot, statement: ast.stmt, call: ast.Call, kept: list[str]) -> bool:
+    """Whether Keras is given a dataset once more, further down where the names are the statement's own."""
+    around = list(spot.source.around(statement))
+    if any(isinstance(one, (ast.For, ast.While, ast.Try, ast.If)) for one in around):
+        return False
+    scope = next((one for one in around if isinstance(one, (ast.FunctionDef, ast.ClassDef, ast.Module))), None)
+    if scope is None or isinstance(scope, ast.ClassDef):
+        return False
+    own = own_nodes(scope)
+    stored = {one.id for one in own if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    later = [
+        part.id for one in own if isinstance(one, ast.Call) and one.lineno > (statement.end_lineno or 0)
+        and isinstance(one.func, ast.Attribute) and one.func.attr in _TAKERS
+        for given in (*one.args, *(key.value for key in one.keywords))
+        for part in ast.walk(given) if isinstance(part, ast.Name)
+    ]  # fmt: skip
+    return set(kept) <= stored and bool(set(kept) & set(later))
 
 
 def _takes_any_length(call: ast.Call, spot: Spot) -> bool:
@@ -184,10 +208,20 @@ def _takes_any_length(call: ast.Call, spot: Spot) -> bool:
     return any(one is not None and None in one[1:] for one in sizes)
 
 
-def _defined(spot: Spot, statement: ast.stmt, pieces: dict[ast.expr, str], dataset: Any, shape: str) -> Edit | None:
+def _defined(
+    spot: Spot, statement: ast.stmt, pieces: dict[ast.expr, str], dataset: Any, shape: str, kept: tuple[str, ...] = ()
+) -> Edit | None:
     """A function that gives a dataset its shapes, and the statement that uses it: above a cache, where there is one.
 
     A cache that is read for one element alone keeps what it had by then, and gives no more than that ever after.
+
+    Args:
+      spot: The frame that it failed in.
+      statement: The statement that uses the dataset.
+      pieces: What stands for the dataset's expressions in it.
+      dataset: The dataset.
+      shape: Which sizes of its first element are those of all.
+      kept: Names of datasets that get their shapes for all that uses them further down, above the statement.
     """
     source, tf, file = spot.source, alias(spot, "tensorflow"), spot.file
     if before_caches.is_cached(dataset) or any(".cache(" in source.text(one) for one in pieces):
@@ -196,7 +230,7 @@ def _defined(spot: Spot, statement: ast.stmt, pieces: dict[ast.expr, str], datas
             return None
         shape = "s.shape" if says_all(dataset) else _size_of_one(found.dataset, spot)
         statement, dataset, source, file = found.statement, found.dataset, found.source, found.file
-        pieces, tf = {found.call: "{1}({0})"}, found.tensorflow
+        pieces, tf, kept = {found.call: "{1}({0})"}, found.tensorflow, ()
     taken = {one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name)}
     name = next((one for one in _NAMES if one not in taken), None)
     if name is None:
@@ -209,9 +243,10 @@ def _defined(spot: Spot, statement: ast.stmt, pieces: dict[ast.expr, str], datas
         f"{blanks}    spec = {tf}.data.Dataset.from_tensors(next(iter(ds))).element_spec",
         f"{blanks}    fit = lambda y, s: {tf}.ensure_shape(y, {shape})",
         f"{blanks}    return ds.map(lambda {x}: {tf}.nest.map_structure(fit, x, spec))",
-        *source.spliced(new, first, last),
     )
-    return Edit(file, first, last, pasted)
+    if kept:
+        return Edit(file, first, first - 1, (*pasted, *(f"{blanks}{one} = {name}({one})" for one in kept)))
+    return Edit(file, first, last, (*pasted, *source.spliced(new, first, last)))
 
 
 def _size_of_one(dataset: Any, spot: Spot) -> str:
