@@ -42,7 +42,7 @@ def images_that_are_shown():
     images = tf.data.Dataset.from_tensor_slices(["b.png"]).map(lambda p: tf.py_function(read, [p], tf.uint8))
     for image in images:
         plt.imshow(image.numpy())
-    plt.close("all")
+    plt.close(plt.gcf())
     os.remove("b.png")
 
 
@@ -100,7 +100,7 @@ def images_without_colours():
 
     for image in tf.data.Dataset.from_tensor_slices(["f.png"]).map(lambda p: tf.numpy_function(read, [p], tf.uint8)):
         plt.imshow(image.numpy())
-    plt.close("all")
+    plt.close(plt.gcf())
     os.remove("f.png")
 
 
@@ -113,5 +113,5 @@ def channels_read_backwards():
 
     for image in tf.data.Dataset.from_tensor_slices(["g.png"]).map(lambda p: tf.numpy_function(read, [p], tf.uint8)):
         plt.imshow(image.numpy())
-    plt.close("all")
+    plt.close(plt.gcf())
     os.remove("g.png")

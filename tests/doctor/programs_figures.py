@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import matplotlib as mpl
 import numpy as np
 import tensorflow as tf
@@ -57,7 +59,7 @@ def a_current_figure_for_each_row():
     def saved(row):
         plt.figure(figsize=(1, 1))
         plt.plot(row)
-        plt.savefig("row.png")
+        plt.savefig(os.devnull, format="png")
         return np.float32(0)
 
     list(mapped(saved, ROWS))
@@ -87,7 +89,7 @@ def a_figure_of_one_name():
     def saved(row):
         fig = plt.figure("rows", figsize=(1, 1))
         fig.add_subplot(111).plot(row)
-        fig.savefig("row.png")
+        fig.savefig(os.devnull, format="png")
         return np.float32(0)
 
     list(mapped(saved, ROWS))
@@ -98,7 +100,7 @@ def a_figure_without_pyplot():
     def drawn(row):
         fig = Figure(figsize=(1, 1))
         fig.subplots().plot(row)
-        fig.savefig("row.png")
+        fig.savefig(os.devnull, format="png")
         return np.float32(0)
 
     list(mapped(drawn, ROWS))
