@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     scipy_matrices,
     signature_parts,
     yielded_dtypes,
+    yielded_forms,
     yielded_keys,
     yielded_nones,
     yielded_objects,
@@ -181,6 +182,9 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
         return _keys(found, file, source, call)
     if (refused := refused_structures.explain(situation, file, source, call)) is not None:
         return refused
+    element, at = yielded_keys.element(situation)[0], yielded_keys.line_of(yields, situation, call)
+    if (known := yielded_forms.explain(file, source, call, at, given, element, found[1])) is not None:
+        return known
     shown = refused_structures.said(yielded_keys.element(situation)[0]) or found[2]
     cause = (
         f"the generator yields {short(shown, 60)}, but its signature says {short(found[1], 50)}. Each yielded "
