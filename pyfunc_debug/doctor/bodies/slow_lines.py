@@ -16,7 +16,9 @@ from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Node
 
 _MOST = 0.5
-"""Share of the looks at a body from which its line is named."""
+"""Share of a body's time from which its line is named."""
+_LEAST = 8
+"""Looks from which a share says something."""
 _ROWS = ("iterrows", "iloc", "loc", "iat", "at")
 """What pandas makes an object of each row by."""
 _LOADS = re.compile(r"read_|load|open|File$|from_pretrained|genfromtxt|imread|parse$")
@@ -29,8 +31,8 @@ class SlowLine:
 
     Attributes:
       file, line: The line, of the body or of a function of the user's that it calls.
-      share: Of the looks, how many found it there.
-      looks: How often the body was seen at work.
+      share: Of the body's time, how much is sure to have gone there.
+      looks: How many found it there.
     """
 
     file: str
@@ -39,30 +41,38 @@ class SlowLine:
     looks: int
 
 
-def slowest(facts: Facts, node: Node) -> SlowLine | None:
-    """The line that a body was in for most of its time; None where it was seen too seldom, or in many lines."""
+def _most_seen(facts: Facts, node: Node) -> SlowLine | None:
+    """The line in which most looks that found a line of a body found it, at half of them at least."""
     for _, _, seen in facts.notices.get(Notice.SEEN_LINES, []):
         if (seen["file"], seen["line"]) == (node.file, node.line):
-            file, line, count = seen["lines"][0]
-            share = count / seen["looks"]
-            return SlowLine(file, line, share, seen["looks"]) if share >= _MOST else None
+            nodes = [one for one in facts.nodes.values() if (one.file, one.line) == (node.file, node.line)]
+            took_s = facts.calls_of(nodes).total_ns / 1e9
+            file, line, looks, seconds, sure_s = seen["lines"][0]
+            share = min(1.0, sure_s / max(seen["seconds"], took_s, 1e-9))
+            return SlowLine(file, line, share, looks) if seconds >= _MOST * seen["seconds"] else None
     return None
 
 
+def slowest(facts: Facts, node: Node) -> SlowLine | None:
+    """The line that a body was in for half of its time or more; None where that is not sure."""
+    found = _most_seen(facts, node)
+    return found if found is not None and found.share >= _MOST and found.looks >= _LEAST else None
+
+
 def said(facts: Facts, node: Node) -> str:
-    """That, for the evidence: how often a body was looked at, and the line that it was mostly found in."""
+    """That, for the evidence: the line, and the share of its time."""
     found = slowest(facts, node)
     if found is None:
         return ""
     return (
-        f"{facts.name(node)} was found in line {found.line} {percent(found.share)} of the {found.looks:,} times that "
-        f"it was looked at: {facts.line(found.file, found.line)}"
+        f"{facts.name(node)} was in line {found.line} for some {percent(found.share)} of its time, by {found.looks:,} "
+        f"looks at it: {facts.line(found.file, found.line)}"
     )
 
 
 def cure(facts: Facts, node: Node) -> str:
     """What makes its slowest line cost less: lines to paste, or words; "" where nothing is known of such a line."""
-    found = slowest(facts, node)
+    found = _most_seen(facts, node)
     if found is None or not facts.source(found.file):
         return ""
     own = pastes.source(facts, found.file)
