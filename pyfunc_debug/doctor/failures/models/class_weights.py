@@ -47,7 +47,7 @@ def explain(situation: Situation) -> Explanation | None:
         model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
         pieces: dict[ast.expr, str] | None = None
         if isinstance(weights, dict) and weights and is_dataset(data):
-            pieces = _mapped(spot, call, given, weight, weights, data)
+            pieces = _mapped(spot, call, given, weight, weights, data, model)
         elif isinstance(weights, dict) and weights and labels is not None:
             new = _of_arrays(spot, weight.value, weights, labels, list(getattr(model, "output_names", ())))
             text = spot.source.text_with(call, _listed(labels, spot))
@@ -203,10 +203,21 @@ def _form(value: Any) -> str | None:
     return "[..., 0]" if len(shape) > 2 else ""
 
 
+def _have(model: Any, classes: int, outputs: int) -> list[bool]:
+    """Which outputs of a model have this many classes, two of which may stand in one column; all where that is open."""
+    shapes = [getattr(one, "shape", ()) for one in getattr(model, "outputs", None) or ()]
+    if len(shapes) != outputs:
+        return [True] * outputs
+    return [not shape or shape[-1] == classes or (shape[-1] == 1 and classes == 2) for shape in shapes]
+
+
 def _mapped(
-    spot: Spot, call: ast.Call, given: ast.expr, weight: ast.keyword, weights: dict[Any, Any], data: Any
+    spot: Spot, call: ast.Call, given: ast.expr, weight: ast.keyword, weights: dict[Any, Any], data: Any, model: Any
 ) -> dict[ast.expr, str] | None:
-    """The dataset with the weights of its labels beside them, for whole numbers from 0 on."""
+    """The dataset with the weights of its labels beside them, for whole numbers from 0 on.
+
+    Outputs that have another number of classes get 1.
+    """
     spec = getattr(data, "element_spec", None)
     parts = spec[1] if isinstance(spec, tuple) and len(spec) == 2 else None
     if parts is None or sorted(map(str, weights)) != sorted(map(str, range(len(weights)))):
@@ -219,7 +230,19 @@ def _mapped(
     tf = alias(spot, "tensorflow")
     values = [float(weights[one]) for one in sorted(weights)]
     classes = f"{tf}.argmax(one, -1)" if hot == {True} else f"{tf}.cast(one, {tf}.int32)"
-    chosen = f"{tf}.nest.map_structure(lambda one: {tf}.gather({values}, {classes}), y)"
+    gathered, ones = f"{tf}.gather({values}, {classes})", f"{tf}.ones_like(one, {tf}.float32)"
+    chosen = f"{tf}.nest.map_structure(lambda one: {gathered}, y)"
+    have = _have(model, len(weights), len(each))
+    if not all(have):
+        if not any(have) or hot:
+            return None
+        names = [repr(name) for name in parts] if isinstance(parts, dict) else [str(at) for at in range(len(each))]
+        texts = [
+            (gathered if fits_it else ones).replace("(one,", f"(y[{name}],") for name, fits_it in zip(names, have)
+        ]  # fmt: skip
+        chosen = f"({', '.join(texts)})"
+        if isinstance(parts, dict):
+            chosen = f"{{{', '.join(f'{name}: {text}' for name, text in zip(names, texts))}}}"
     text = f"{spot.source.text(given)}.map(lambda x, y: (x, y, {chosen}))"
     whole = with_weights(spot.source.text(call), spot.source.text(weight.value), "")
     return {call: whole.replace(spot.source.text(given), text, 1)}
