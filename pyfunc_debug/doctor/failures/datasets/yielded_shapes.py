@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.datasets import (
     signature_parts,
     swapped_parts,
 )
+from pyfunc_debug.doctor.failures.models import open_axes
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
@@ -55,10 +56,11 @@ def explain(situation: Situation, found: re.Match[str]) -> Explanation | None:
         key = _key_of(source, places[0]) if len(places) == 1 else ""
         seen = generator_calls.yields_of(function) or len(got) == len(wanted) or key
         fits = _differing(got, wanted) if _had_elements(situation) else _of_source(got, function, file, situation)
-        several = _others_refused(situation, got, wanted)
+        several = [one for one in refused(situation, wanted) if one != got and len(one) == len(got)]
         for one in several:
             fits = _differing(one, fits)
         fits = _left_open(fits, wanted)
+        fits = _left_open(fits, open_axes.declared(wanted, situation))
         said = _written(fits, places[0], sizes)
         pieces: dict[ast.expr, str] = {places[0]: said, **_others(situation, call, parts[1:], sizes)}
         number = _elements_before(situation)
@@ -163,17 +165,15 @@ def _had_elements(situation: Situation) -> bool:
     return _elements_before(situation) > 0
 
 
-def _others_refused(
-    situation: Situation, got: tuple[int, ...], wanted: tuple[int | None, ...]
-) -> list[tuple[int, ...]]:
-    """The shapes of further elements of the generator that failed so, beside the first: some are asked for at once."""
+def refused(situation: Situation, wanted: tuple[int | None, ...]) -> list[tuple[int, ...]]:
+    """The shapes of all elements of the generator that failed so: some are asked for at once."""
     rows = situation.rows(
         "SELECT DISTINCT f.message FROM call c JOIN failure f ON f.id = c.failure WHERE c.status = 'error' AND "
         "c.node = (SELECT node FROM call WHERE status = 'error' ORDER BY id LIMIT 1) ORDER BY c.id"
     )
     found = [_REFUSED.search(message or "") for (message,) in rows]
     pairs = [(ast.literal_eval(one[1]), ast.literal_eval(one[2])) for one in found if one is not None]
-    return [shape for shape, declared in pairs if declared == wanted and shape != got and len(shape) == len(got)]
+    return [shape for shape, declared in pairs if declared == wanted]
 
 
 def _elements_before(situation: Situation) -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.doctor.failures.datasets import yielded_shapes
+from pyfunc_debug.doctor.failures.models import open_axes
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
@@ -23,7 +25,7 @@ _SAID = re.compile(r"enerator`? yielded an element of shape \(([\d, ]*)\) where 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a generator or a PyDataset that Keras reads gave a batch of other sizes."""
     said = _SAID.search(situation.message)
-    if said is None or "None" not in said[2]:
+    if said is None or "None" not in said[2] or open_axes.gives_own_dataset(situation):
         return None
     for spot, fit in failed_fits(situation):
         given = argument(fit, 0, "x")
@@ -37,17 +39,19 @@ def explain(situation: Situation) -> Explanation | None:
         got, wanted = _sizes(said[1]), _sizes(said[2])
         spec = _signature(situation)
         tf = alias(spot, "tensorflow")
-        open_axes = [axis for axis, (one, other) in enumerate(zip(got, wanted)) if other is not None and one != other]
+        differing = _differing(got, wanted)
         cause = (
             f"Keras makes the signature of the first two batches, and these were alike: {sizes_of(wanted)}. A later "
             f"one is {sizes_of(got)}."
         )
-        if len(got) != len(wanted) or not open_axes:
+        if len(got) != len(wanted) or not differing:
             advice = "It has no rows: let __len__ count the batches that have some." if got[:1] == [0] else ""
             advice = advice or f"Give each batch the {len(wanted)} axes of the others."
             return Explanation(RULE, spot.file, fit.lineno, cause, None, advice)
-        cause += f" With a signature of your own axis {_listed(open_axes)} may vary."
-        text = _text(spec, wanted, open_axes, tf) if spec is not None else ""
+        axes = _opened(situation, differing, wanted)
+        what = f"axis {axes[0]}" if len(axes) == 1 else f"axes {_listed(axes)}"
+        cause += f" With a signature of your own {what} may vary."
+        text = _text(spec, _Opens(wanted, axes, situation), tf) if spec is not None else ""
         source = _generator(spot, given, indexed)
         if not text or not source:
             advice = "Make the first two batches differ in it, or give fit a tf.data.Dataset.from_generator."
@@ -64,8 +68,22 @@ def _sizes(text: str) -> list[int | None]:
     return [int(one) if one.strip().isdigit() else None for one in text.split(",") if one.strip()]
 
 
+def _differing(got: Sequence[int | None], wanted: Sequence[int | None]) -> list[int]:
+    return [axis for axis, (one, other) in enumerate(zip(got, wanted)) if other is not None and one != other]
+
+
+def _opened(situation: Situation, differing: list[int], wanted: list[int | None]) -> list[int]:
+    """The axes that may vary: those that differ in what was refused so far, and those that the model leaves open."""
+    for one in yielded_shapes.refused(situation, tuple(wanted)):
+        differing = sorted({*differing, *_differing(one, wanted)})
+    shape = open_axes.opened(tuple(wanted), situation)
+    if shape == tuple(wanted):
+        return open_axes.with_sides(differing, shape)
+    return sorted({*differing, *(axis for axis, size in enumerate(shape) if size is None and wanted[axis] is not None)})
+
+
 def _listed(axes: list[int]) -> str:
-    return " and ".join(map(str, axes))
+    return f"{', '.join(map(str, axes[:-1]))} and {axes[-1]}"
 
 
 @dataclass(frozen=True)
@@ -100,19 +118,32 @@ def _packed(types: Any, shapes: Iterator[Any]) -> Any:
     return _Spec(next(shapes).as_list(), types.name) if hasattr(types, "as_numpy_dtype") else None
 
 
-def _text(spec: Any, wanted: list[int | None], axes: list[int], tf: str) -> str:
+@dataclass(frozen=True)
+class _Opens:
+    """Which axes of parts of a batch are left open: `axes` where a part has the shape that was refused a batch."""
+
+    wanted: list[int | None]
+    axes: list[int]
+    situation: Situation
+
+    def sizes(self, sizes: list[int | None]) -> list[int | None]:
+        known = open_axes.opened(tuple(sizes), self.situation)
+        return [None if sizes == self.wanted and axis in self.axes else one for axis, one in enumerate(known)]
+
+
+def _text(spec: Any, opens: _Opens, tf: str) -> str:
     """A signature as it is written, with more open axes in all specs of that shape; "" of other structures."""
     if type(spec) is tuple:
-        parts = [_text(one, wanted, axes, tf) for one in spec]
+        parts = [_text(one, opens, tf) for one in spec]
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})" if all(parts) else ""
     if type(spec) is dict:
-        named = {key: _text(one, wanted, axes, tf) for key, one in spec.items()}
+        named = {key: _text(one, opens, tf) for key, one in spec.items()}
         return "{" + ", ".join(f'"{key}": {text}' for key, text in named.items()) + "}" if all(named.values()) else ""
     if type(spec).__name__ == "TensorSpec" and spec.shape.rank is not None:
         spec = _Spec(spec.shape.as_list(), spec.dtype.name)
     if not isinstance(spec, _Spec):
         return ""
-    sizes = [None if spec.sizes == wanted and axis in axes else one for axis, one in enumerate(spec.sizes)]
+    sizes = opens.sizes(spec.sizes)
     listed = ", ".join(map(str, sizes)) + ("," if len(sizes) == 1 else "")
     return f"{tf}.TensorSpec(({listed}), {tf}.{spec.dtype})"
 
