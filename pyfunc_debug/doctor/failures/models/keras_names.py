@@ -18,6 +18,11 @@ from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, lookup, met
 RULE = "structure"
 _LOSSES = re.compile(r"Expected keys \[.*\] in loss dict, but found loss\.keys\(\)=\[(.*)\]")
 _METRICS = re.compile(r"Invalid `(metrics|weighted_metrics)`\. `\w+` should contain metrics objects and either")
+_BY_KEYS = re.compile(
+    r"Invalid `(metrics|weighted_metrics)`\. `\w+` should contain metrics objects and match the output structure of "
+    r"the model: (\{[^{}]*\})"
+)
+"""What Keras says of a list of metrics where `call` of a model returns a dict."""
 _INPUTS = re.compile(r"Missing data for input \"|should be passed as a dict|Missing data for input '")
 _TENSOR = re.compile(
     r"^Expected \w+, but got .+ of type 'str'"
@@ -36,12 +41,15 @@ def explain(situation: Situation) -> Explanation | None:
         model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
         model = given.get("self") if isinstance(getattr(call.func, "value", None), ast.Call) else model
         outputs = [str(one) for one in getattr(model, "output_names", None) or ()]
-        found, key = None, _TENSOR.search(said)
-        if key is not None and len(outputs) < 2:
+        found, tensor = None, _TENSOR.search(said)
+        if tensor is not None and len(outputs) < 2:
             return _one_label(spot, call, outputs, given)
-        if len(outputs) == 0:
+        if (by_keys := _BY_KEYS.search(said)) is not None:
+            keys = re.findall(r"'([^']*)': 'X'", by_keys[2])
+            found = _metrics(spot, call, keys, by_keys[1]) if len(keys) > 1 else None
+        elif len(outputs) == 0:
             continue
-        if _LOSSES.search(said):
+        elif _LOSSES.search(said):
             found = _losses(spot, call, outputs)
         elif (metrics := _METRICS.search(said)) and len(outputs) > 1:
             found = _metrics(spot, call, outputs, metrics[1])
