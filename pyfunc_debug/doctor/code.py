@@ -143,6 +143,14 @@ def root(node: ast.AST) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
+def called_name(node: ast.expr) -> str:
+    """`norm` of `norm` and of `self.norm`; "" for what another object is asked for."""
+    if isinstance(node, ast.Name):
+        return node.id
+    of_self = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node.attr if isinstance(node, ast.Attribute) and of_self else ""
+
+
 def is_number(node: ast.expr) -> bool:
     """Whether an expression is a number that is written out."""
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)

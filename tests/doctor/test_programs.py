@@ -26,6 +26,7 @@ from tests.doctor import programs_cut_caches as programs_cut_caches
 from tests.doctor import programs_cut_elements as programs_cut_elements
 from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_dropped as programs_dropped
+from tests.doctor import programs_dropped_results as programs_dropped_results
 from tests.doctor import programs_eager_training as programs_eager_training
 from tests.doctor import programs_figures as programs_figures
 from tests.doctor import programs_files_and_weights as programs_files_and_weights

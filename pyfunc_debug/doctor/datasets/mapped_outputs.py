@@ -75,7 +75,7 @@ class Outputs:
         defined = [one for one in self.functions if isinstance(one, ast.FunctionDef)]
         named = Counter(one.name for one in defined)
         self._names = {one.name: one for one in defined if named[one.name] == 1}
-        self._read = Counter(_own_name(one) for one in every if isinstance(one, (ast.Name, ast.Attribute)))
+        self._read = Counter(code.called_name(one) for one in every if isinstance(one, (ast.Name, ast.Attribute)))
         for _ in range(_ROUNDS):
             self._spread(every)
 
@@ -154,7 +154,7 @@ class Outputs:
     def _spread(self, every: Sequence[ast.AST]) -> None:
         taken: dict[int, list[_Results]] = {}
         for call in (one for one in every if isinstance(one, ast.Call)):
-            called = self._names.get(_own_name(call.func))
+            called = self._names.get(code.called_name(call.func))
             if called is not None and id(call) not in self._calls:
                 results = self.results(called)
                 if any(results):
@@ -175,7 +175,7 @@ class Outputs:
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "map" or not call.args:
             return None
         given = call.args[0]
-        return given if isinstance(given, ast.Lambda) else self._names.get(_own_name(given))
+        return given if isinstance(given, ast.Lambda) else self._names.get(code.called_name(given))
 
     def _maps_behind(self, call: ast.Call) -> Iterator[ast.Call]:
         """The next `map` of the same dataset: behind it in the chain, or on the name that it is given."""
@@ -202,14 +202,6 @@ class Outputs:
                     return
             if name in code.stored_names(one) and not (isinstance(one, ast.Assign) and base(one.value) == name):
                 return
-
-
-def _own_name(node: ast.expr) -> str:
-    """`norm` of `norm` and `self.norm`."""
-    if isinstance(node, ast.Name):
-        return node.id
-    of_self = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    return node.attr if isinstance(node, ast.Attribute) and of_self else ""
 
 
 def base(node: ast.expr) -> str:

@@ -1,0 +1,68 @@
+"""The user's functions that ran: bodies, generators, traced functions, and those of their file that these call."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyfunc_debug.doctor import code
+from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.records import Node
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A function that ran.
+
+    Attributes:
+      file: Its file.
+      function: Its tree.
+      group: The nodes whose body it is; empty for other functions.
+    """
+
+    file: str
+    function: Definition
+    group: tuple[Node, ...] = ()
+
+
+def functions_that_ran(facts: Facts) -> list[Ran]:
+    """Each function once, with those of the same file that it names."""
+    found: dict[tuple[str, int, int], Ran] = {}
+    todo = [*_recorded(facts)]
+    names: dict[str, dict[str, ast.FunctionDef]] = {}
+    while todo:
+        one = todo.pop(0)
+        key = (one.file, one.function.lineno, one.function.col_offset)
+        if key in found:
+            continue
+        found[key] = one
+        if one.file not in names:
+            names[one.file] = _named(facts.tree(one.file))
+        called = {code.called_name(part.func) for part in ast.walk(one.function) if isinstance(part, ast.Call)}
+        todo += [Ran(one.file, each) for name, each in names[one.file].items() if name in called]
+    return list(found.values())
+
+
+def _recorded(facts: Facts) -> Iterator[Ran]:
+    for group in facts.lines:
+        function = facts.function(group[0])
+        if function is not None and group[0].file is not None and facts.calls_of(group).count:
+            yield Ran(group[0].file, function, tuple(group))
+    for node, _ in facts.generators.values():
+        function = facts.function(node)
+        if function is not None and node.file is not None and facts.calls(node.id).count:
+            yield Ran(node.file, function)
+    traced = {trace.function for trace in facts.traces}
+    for number, one in facts.functions.items():
+        definition = facts.definition(one.file, one.line) if number in traced and one.origin == "user" else None
+        if definition is not None and one.file is not None:
+            yield Ran(one.file, definition)
+
+
+def _named(tree: ast.AST | None) -> dict[str, ast.FunctionDef]:
+    """Functions and methods of a file by name, where one has it alone."""
+    every = [one for one in code.all_nodes(tree) if isinstance(one, ast.FunctionDef)] if tree is not None else []
+    counts = Counter(one.name for one in every)
+    return {one.name: one for one in every if counts[one.name] == 1}
