@@ -24,6 +24,7 @@ from tests.doctor import programs_computed_once as programs_computed_once
 from tests.doctor import programs_copies as programs_copies
 from tests.doctor import programs_cut_caches as programs_cut_caches
 from tests.doctor import programs_cut_elements as programs_cut_elements
+from tests.doctor import programs_decided_draws as programs_decided_draws
 from tests.doctor import programs_decorated as programs_decorated
 from tests.doctor import programs_dropped as programs_dropped
 from tests.doctor import programs_dropped_results as programs_dropped_results
