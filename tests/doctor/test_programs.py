@@ -42,6 +42,7 @@ from tests.doctor import programs_late_skips as programs_late_skips
 from tests.doctor import programs_loops_and_branches as programs_loops_and_branches
 from tests.doctor import programs_lost_elements as programs_lost_elements
 from tests.doctor import programs_models as programs_models
+from tests.doctor import programs_networks as programs_networks
 from tests.doctor import programs_nones as programs_nones
 from tests.doctor import programs_of_datasets as programs_of_datasets
 from tests.doctor import programs_own_steps as programs_own_steps

@@ -27,9 +27,9 @@ _RESIZES = ("resize", "resize_with_pad", "resize_with_crop_or_pad", "central_cro
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a division behind a body, and a layer of the model."""
     for file in files_of_calls(facts):
-        outputs = Outputs(facts, file, _keeps_range)
+        outputs = Outputs(facts, file, keeps_range)
         for one in code.all_nodes(outputs.own.tree) if outputs else ():
-            if isinstance(one, ast.BinOp) and (by := _divisor(one)) is not None:
+            if isinstance(one, ast.BinOp) and (by := divisor(one)) is not None:
                 divided: ast.expr = one.left
             elif isinstance(one, ast.AugAssign) and (by := _number(one.value)) is not None:
                 if not isinstance(one.op, ast.Div):
@@ -44,17 +44,18 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield from _of_layers(facts, Outputs(facts, file, _divides), file)
 
 
-def _keeps_range(node: ast.expr) -> ast.expr | None:
+def keeps_range(node: ast.expr) -> ast.expr | None:
+    """What a resize or a crop is made of."""
     resized = isinstance(node, ast.Call) and pastes.last_name(node.func) in _RESIZES
     return node.args[0] if isinstance(node, ast.Call) and resized and node.args else None
 
 
 def _divides(node: ast.expr) -> ast.expr | None:
     """The same of what is perhaps divided once more."""
-    return node.left if isinstance(node, ast.BinOp) and _divisor(node) is not None else _keeps_range(node)
+    return node.left if isinstance(node, ast.BinOp) and divisor(node) is not None else keeps_range(node)
 
 
-def _divisor(node: ast.BinOp) -> float | None:
+def divisor(node: ast.BinOp) -> float | None:
     """255 of `x / 255.0` and of `x * (1 / 255)`."""
     right = node.right
     if isinstance(node.op, ast.Mult) and isinstance(right, ast.BinOp) and ast.unparse(right.left) in ("1", "1.0"):
@@ -72,14 +73,19 @@ def _number(node: ast.expr) -> float | None:
 
 def _scaled(facts: Facts, origin: Output) -> tuple[int, list[Given]] | None:
     """The line of a body that scales, and its results, where all are fractions between 0 and 1."""
+    found = fractions(facts, origin)
+    return found if found is not None and found[0] else None
+
+
+def fractions(facts: Facts, origin: Output) -> tuple[int, list[Given]] | None:
+    """Results of a body that are all between 0 and 1, and its line that scales; 0 where none is seen to."""
     node = origin.group[0]
     function = facts.function(node)
     seen = returned(facts, origin.group, origin.position) if function is not None else []
     if function is None or len(seen) < _LEAST_CALLS or not all(map(_is_share, seen)):
         return None
-    line = _scaling_line(function)
     light = any(one.inside and (one.high or 0) >= _LEAST_HIGH for one in seen)
-    return (line, seen) if line and light else None
+    return (_scaling_line(function), seen) if light else None
 
 
 def _is_share(one: Given) -> bool:
@@ -92,7 +98,7 @@ def _scaling_line(function: Definition) -> int:
     for one in code.own_nodes(function):
         right: ast.expr | None = None
         if isinstance(one, ast.BinOp):
-            if _divisor(one) is not None:
+            if divisor(one) is not None:
                 return one.lineno
             right = one.right if isinstance(one.op, ast.Div) else None
         elif isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Div):
@@ -150,12 +156,12 @@ def _of_layers(facts: Facts, outputs: Outputs, file: str) -> Iterator[Finding]:
     layers = [one for one in calls if pastes.last_name(one.func) == "Rescaling" and (one.args or one.keywords)]
     fits = [one for one in calls if pastes.last_name(one.func) == "fit" and isinstance(one.func, ast.Attribute)]
     models = {ast.unparse(one.func).removesuffix(".fit") for one in fits}
-    if len(layers) != 1 or len(models) != 1 or not _is_of_model(outputs, calls, layers[0], models.pop()):
+    if len(layers) != 1 or len(models) != 1 or not is_of_model(outputs, calls, layers[0], models.pop()):
         return
     scale = argument(layers[0], 0, "scale")
     by = _inverse(scale)
     given = argument(fits[0], 0, "x")
-    origin = _first_input(outputs, given) if isinstance(given, ast.expr) else None
+    origin = first_input(outputs, given) if isinstance(given, ast.expr) else None
     scaled = _scaled(facts, origin) if origin is not None else None
     if scale is None or by is None or origin is None or scaled is None:
         return
@@ -173,7 +179,7 @@ def _of_layers(facts: Facts, outputs: Outputs, file: str) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _is_of_model(outputs: Outputs, calls: Sequence[ast.Call], layer: ast.Call, model: str) -> bool:
+def is_of_model(outputs: Outputs, calls: Sequence[ast.Call], layer: ast.Call, model: str) -> bool:
     """Whether a layer is one of the model that is fitted, and not of another around it."""
     made = [one for one in calls if pastes.last_name(one.func) in ("Sequential", "Model")]
     around = next((one for one in outputs.own.around(layer) if isinstance(one, ast.Assign)), None)
@@ -189,7 +195,7 @@ def _inverse(node: ast.expr | None) -> float | None:
     return _number(node.right) if node.left.value == 1 else None
 
 
-def _first_input(outputs: Outputs, given: ast.expr) -> Output | None:
+def first_input(outputs: Outputs, given: ast.expr) -> Output | None:
     """The body's output that is the first part of a dataset's elements, perhaps scaled once more on the way."""
     own = outputs.own
     for _ in range(6):
