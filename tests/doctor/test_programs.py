@@ -64,6 +64,7 @@ from tests.doctor import programs_small_shuffles as programs_small_shuffles
 from tests.doctor import programs_summaries as programs_summaries
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_traced_values as programs_traced_values
+from tests.doctor import programs_unchanged_inputs as programs_unchanged_inputs
 from tests.doctor import programs_validations as programs_validations
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted
