@@ -44,6 +44,7 @@ from tests.doctor import programs_lost_elements as programs_lost_elements
 from tests.doctor import programs_models as programs_models
 from tests.doctor import programs_networks as programs_networks
 from tests.doctor import programs_nones as programs_nones
+from tests.doctor import programs_numbers_of_tapes as programs_numbers_of_tapes
 from tests.doctor import programs_of_datasets as programs_of_datasets
 from tests.doctor import programs_own_steps as programs_own_steps
 from tests.doctor import programs_padded_labels as programs_padded_labels

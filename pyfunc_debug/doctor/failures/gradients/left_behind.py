@@ -245,6 +245,8 @@ class _Trace:
 
     def _of_tensorflow(self, node: ast.Call, name: str, given: _State) -> _State:
         if name in NODE_CALLS and given:
+            if name == "py_function" and self._is_in_ops(node):
+                return given
             raise _UnknownError
         if given is True and (name == "stop_gradient" or moves_in_steps(node)):
             return node
@@ -253,6 +255,18 @@ class _Trace:
         if isinstance(given, ast.Call) and (name == "Variable" or (name == "constant" and packed)):
             self.walls.append(node)
         return given
+
+    def _is_in_ops(self, node: ast.Call) -> bool:
+        """Whether the body of a py_function computes by operators and TensorFlow's ops alone: it has a gradient."""
+        func = node.args[0] if node.args else None
+        body = self._functions.get(func.id) if isinstance(func, ast.Name) else func
+        if not isinstance(body, (ast.Lambda, ast.FunctionDef)):
+            return False
+        calls = [one for one in ast.walk(body) if isinstance(one, ast.Call)]
+        return all(any(root_is(one.func, self._spot, each) for each in _TENSORFLOW) for one in calls) and not any(
+            isinstance(one, (ast.Global, ast.Nonlocal)) or (isinstance(one, ast.Attribute) and one.attr in _ASKS)
+            for one in ast.walk(body)
+        )
 
     def _own(self, node: ast.Call, function: ast.FunctionDef, states: dict[str, _State]) -> _State:
         """A function of the same file, with what it is given."""
