@@ -62,6 +62,19 @@ def fractions_for_a_network_that_scales():
     model.fit(data, verbose=0)
 
 
+@triggers("scaled-twice", says="tf.image.per_image_standardization(img) in line", pastes=True)
+def standards_for_a_network_that_takes_pixels():
+    def same(img):
+        return img
+
+    def prepared(img):
+        img = tf.ensure_shape(tf.numpy_function(same, [img], tf.uint8), (32, 32, 3))
+        img = tf.image.per_image_standardization(img)
+        return tf.keras.applications.vgg16.preprocess_input(img)
+
+    list(tf.data.Dataset.from_tensor_slices(IMAGES).map(prepared))
+
+
 @near("scaled-twice")
 def pixels_for_networks():
     def cast(img):

@@ -29,6 +29,7 @@ _DOES = {
 _SCALE = ("EfficientNet", "MobileNetV3", "ConvNeXt", "RegNet")
 """Networks that scale for themselves."""
 _SAME = ("asarray", "array", "float32", "expand_dims", "cast", "resize", "convert_to_tensor")
+_STANDARDS = "per_image_standardization"
 _STEPS = 6
 
 
@@ -85,11 +86,15 @@ def _measured(
 
 def _read(facts: Facts, own: Source, file: str, call: ast.Call, does: str, divided: ast.AST) -> Finding:
     line = getattr(divided, "lineno", call.lineno)
+    fix, tf = _paste(facts, own, file, call), pastes.module(facts, file, "tensorflow") or "tf"
+    if isinstance(divided, ast.Call):
+        new = f"{tf}.cast({own.text(divided.args[0])}, {tf}.float32)"
+        fix = pastes.written(pastes.replaced(facts, file, {divided: new})) or f"{new}, without {_STANDARDS}"
     return Finding(
         NAMES[0], "warning", None, (),
         f"{own.text(call)} takes pixels from 0 to 255: it {does}. {own.text(divided)} in line {line} has scaled them "
         "before, so that all images come out nearly the same",
-        _paste(facts, own, file, call), file, call.lineno,
+        fix, file, call.lineno,
         evidence=(f"line {line}: {facts.line(file, line)}",), confidence="likely",
     )  # fmt: skip
 
@@ -100,13 +105,15 @@ def _paste(facts: Facts, own: Source, file: str, call: ast.Call) -> str:
 
 
 def _division(own: Source, function: Definition, call: ast.Call) -> ast.AST | None:
-    """The division by 255 that an argument was made by, in the same function; None where none is seen."""
+    """What scaled an argument before, in the same function: a division by 255, or a standardization; None elsewhere."""
     node: ast.expr = call.args[0]
     line = call.lineno
     for _ in range(_STEPS):
         if isinstance(node, ast.BinOp):
             return node if divisor(node) == 255 else None
         if isinstance(node, ast.Call):
+            if pastes.last_name(node.func) == _STANDARDS and len(node.args) == 1:
+                return node
             if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
                 node = node.func.value
             elif node.args and pastes.last_name(node.func) in _SAME:
