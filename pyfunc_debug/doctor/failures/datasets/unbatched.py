@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models import keras_calls
@@ -33,6 +34,8 @@ def explain(situation: Situation) -> Explanation | None:
             new = "" if given is None else f"{spot.source.text(given)}.batch({_batch_size(spot)})"
             if said is None and given is not None:
                 said, new = _batched_twice(given, model, spot)
+            if said is None and given is not None:
+                said, new = _batches_of_batches(given, situation.message, spot)
             if given is None or said is None:
                 continue
             cause = f"{dotted(call.func)} got {short(spot.source.text(given), 30)}, whose elements {said}"
@@ -62,6 +65,34 @@ def _batched_twice(given: ast.expr, model: Any, spot: Spot) -> tuple[str | None,
     return said.replace("'batch'", "batch"), f"{spot.source.text(given)}.map({taken})"
 
 
+_KERNEL = re.compile(r"kernel of shape \(([^)]*)\) and input of shape \(([^)]*)\)")
+
+
+def _batches_of_batches(given: ast.expr, message: str, spot: Spot) -> tuple[str | None, str]:
+    """What shows that batches were batched again, of which a convolution gets an axis more than it takes."""
+    sizes, element = _KERNEL.search(message), _element(given, spot)
+    if sizes is None or element is None or element[:2] != (None, None):
+        return None, ""
+    if sizes[2].count(",") != sizes[1].count(",") + 1 or sizes[2].count(",") + 1 != len(element):
+        return None, ""
+    shown = str(list(element)).replace("None", "?")
+    said = f"have the shape {shown}: batches of what are batches already, as its source gives them."
+    return said, f"{spot.source.text(given)}.unbatch()"
+
+
+def _beside_numbers(given: ast.expr | None, element: tuple[int | None, ...], spot: Spot) -> str | None:
+    """That elements are single examples, where each label is one number: for a model that is not built yet."""
+    value: Any = spot.value(given.id) if isinstance(given, ast.Name) else None
+    spec = value.element_spec if is_dataset(value) else None
+    label = spec[1] if isinstance(spec, tuple) and len(spec) == 2 else None
+    if not element or None in element or getattr(getattr(label, "shape", None), "rank", None) != 0:
+        return None
+    return (
+        f"have the shape {list(element)}, and each label is one number: single examples. Keras takes the first axis "
+        "of each part for the batch."
+    )
+
+
 def _single(given: ast.expr | None, model: Any, spot: Spot) -> str | None:
     """What shows that the elements of a dataset are single examples, as the end of a sentence; else None."""
     element, wanted = _element(given, spot), _input(model)
@@ -70,6 +101,8 @@ def _single(given: ast.expr | None, model: Any, spot: Spot) -> str | None:
             return None
         said = f"have the shape {list(element)}: single examples. Keras takes the first axis for the batch, and the "
         return f"{said}model's input is {['batch', *wanted[1:]]}.".replace("'batch'", "batch")
+    if element is not None and (said_of_label := _beside_numbers(given, element, spot)) is not None:
+        return said_of_label
     named = _named(given, spot)
     inputs = {one.name: tuple(one.shape) for one in getattr(model, "inputs", None) or () if hasattr(one, "name")}
     if not named or not inputs or named.keys() != inputs.keys():

@@ -98,6 +98,8 @@ def _last_axis(spot: Spot, call: ast.Call, given: ast.expr, layer: str, got: lis
         shape = shape_of(spec[0] if isinstance(spec, tuple) else spec)
         if shape is None or len(shape) != len(got):
             return None
+        if parts == 2 and shape_of(spec[1]) == () and None not in shape:
+            return None  # single examples: the axis that lacks is the first
         row = ", ".join(["x", "y", "w"][:parts])
         new = f"{text}.map(lambda {row}: ({row.replace('x', 'x[..., None]', 1)}))"
         return _told(spot, call, cause, {given: new}) if parts <= 3 else None
