@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import math
 import random
+import threading
+import time
 import uuid
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.doctor.programs import near, triggers
+from tests.doctor.programs import near, tried, triggers
 
 # -- trace-only: what Python keeps ------------------------------------------------------------------------------------
 
@@ -2624,3 +2627,93 @@ def a_model_that_is_made_and_called_in_the_loop():
         inputs = tf.keras.Input((2,))
         model = tf.keras.Model(inputs, tf.keras.layers.Lambda(lambda x: x * scale)(inputs))
         tf.function(lambda x: x)(model(tf.ones((1, 2))))
+
+
+# -- body-raised: calls that overlap in threads (pseeth/soxbindings#4) -------------------------------------------------
+
+
+class Busy:
+    """A library that keeps what it works on for the whole process."""
+
+    def __init__(self):
+        self.inside = 0
+
+    def double(self, x):
+        assert self.inside == 0, "init_cache, effects.c, line 170"
+        self.inside += 1
+        time.sleep(0.02)
+        self.inside -= 1
+        return x * 2
+
+
+@triggers(
+    "body-raised", ends_with=tf.errors.UnknownError, pastes=True,
+    says="ran while other calls of a_cache_that_threads_share.work did",
+)  # fmt: skip
+def a_cache_that_threads_share():
+    library = Busy()
+
+    def work(x):
+        return library.double(x)
+
+    ready = tf.data.Dataset.range(12)
+    ready = ready.map(lambda x: tf.numpy_function(work, [x], tf.int64), num_parallel_calls=4)
+    list(ready.batch(2))
+
+
+@triggers("body-raised", severity="note", says="may not stand several threads at once", pastes=True)
+def a_cache_of_threads_whose_errors_are_left_out():
+    library = Busy()
+
+    def loud(x):
+        return library.double(x.numpy())
+
+    found = tf.data.Dataset.range(12).map(
+        lambda x: tf.py_function(loud, [x], tf.int64), num_parallel_calls=tf.data.AUTOTUNE
+    )
+    list(found.ignore_errors())
+
+
+@triggers(
+    "body-raised", ends_with=tf.errors.InvalidArgumentError, says="or its element is odd. One call after the other"
+)
+def one_that_failed_beside_others():
+    def wait(x):
+        time.sleep(0.1)
+        return np.int64(math.sqrt(abs(x - 1) - 1) if x < 3 else 0)
+
+    list(tf.data.Dataset.range(3).map(lambda x: tf.numpy_function(wait, [x], tf.int64), num_parallel_calls=3))
+
+
+@triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says="ignore_errors(log_warning=")
+def a_row_that_is_refused_in_parallel():
+    def parse(x):
+        time.sleep(0.01)
+        if x == 7:
+            raise ValueError("bad record")
+        return x
+
+    list(tf.data.Dataset.range(10).map(lambda x: tf.numpy_function(parse, [x], tf.int64), num_parallel_calls=4))
+
+
+@triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says="ignore_errors(log_warning=")
+def a_file_that_is_named_in_parallel():
+    def read(name):
+        time.sleep(0.01)
+        return np.int64(int(name))
+
+    names = tf.data.Dataset.from_tensor_slices(["1", "2", "x3", "4"])
+    list(names.map(lambda x: tf.numpy_function(read, [x], tf.int64), num_parallel_calls=2))
+
+
+@triggers("body-raised", severity="note", says="or skips such elements")
+def a_lock_round_what_may_fail():
+    lock = threading.Lock()
+
+    def guarded(x):
+        with lock:
+            time.sleep(0.01)
+            return np.int64([1, 2][x % 4])
+
+    rows = tf.data.Dataset.range(8)
+    tried(list, rows.map(lambda x: tf.numpy_function(guarded, [x], tf.int64), num_parallel_calls=2))

@@ -45,6 +45,13 @@ def _with_calls(facts: Facts, node: Node, calls: int | str) -> Edit | None:
     return pastes.replaced(facts, file, {call.args[0]: text}) if not call.keywords else None
 
 
+def in_turn(facts: Facts, node: Node) -> Edit | None:
+    """The line of the map that calls a node in parallel, with one call after the other; None where it does not."""
+    found = map_of(facts, node)
+    given = [one.value for one in found[1].keywords if one.arg == "num_parallel_calls"] if found is not None else []
+    return _with_calls(facts, node, 1) if given and ast.unparse(given[0]) not in ("1", "None") else None
+
+
 def without_failing(facts: Facts, node: Node) -> Edit | None:
     """The line of the map that calls a node, leaving out the elements for which it fails; None where it has no line."""
     found = map_of(facts, node)

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.grouped import several, spread, times, together
 from pyfunc_debug.doctor.bodies.nan_inputs import came_in
+from pyfunc_debug.doctor.bodies.overlapping import beside_others, much_failed
 from pyfunc_debug.doctor.datasets import pipelines
 from pyfunc_debug.doctor.datasets.earlier_batches import batch_before
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.generators.element_numbers import element_number
+from pyfunc_debug.doctor.rules.shared_state import locked
 from pyfunc_debug.doctor.text import held_names
 from pyfunc_debug.program.error_text import plain
 from pyfunc_debug.program.frames import is_installed, is_tensorflow
@@ -100,6 +102,13 @@ def check(facts: Facts) -> Iterator[Finding]:
         evidence += (contrast,) if contrast else ()
         severity, after = _outcome(facts, kind)
         left_out = passed and severity == "error" and facts.nodes[node].function is not None
+        often_failed = much_failed(facts, list(counts))
+        alike = not contrast.startswith("there ")
+        alike = alike and not from_generator and not locked(facts, facts.nodes[node])
+        beside = beside_others(facts, list(counts), kind, message, (file, line)) if alike else None
+        if beside is not None and severity != "error" and not often_failed:
+            beside = None  # the program leaves out a few elements, as it means to
+        left_out = left_out and beside is None and not often_failed
         leave = pastes.written(pipelines.without_failing(facts, facts.nodes[node])) if left_out else ""
         batch = batch_before(facts, facts.nodes[node]) if leave else None
         if batch is not None:  # ignore_errors would drop good rows
@@ -109,15 +118,20 @@ def check(facts: Facts) -> Iterator[Finding]:
         values = came_in(facts, node, first, message)
         if values is not None and not leave and batch is None:
             after += f". {values.words}"
+        elif beside is not None:
+            after += f". {beside.words}"
+            evidence += (beside.evidence,)
+        guessed = values.likely if values is not None else beside is not None
         which = f", for its element {number:,}" if number is not None else ""
         refused = from_generator and bool(inner) and all(is_installed(one[0]) for one in inner)
         where = f"behind {body}, which had given its element" if refused else f"in {body}"
         yield Finding(
             "body-raised", severity, node, (first,),
             f"{kind} {where}: {often} (first in call #{first}{which}){_said(message)}{after}",
-            leave or (values.fix if values is not None else facts.stop_at(body, "after" if refused else "error")),
+            leave or (values.fix if values is not None else (beside.fix if beside is not None else "")
+                      or facts.stop_at(body, "after" if refused else "error")),
             file, line, several(counts), evidence,
-            confidence="likely" if values is not None and values.likely and not leave else "measured",
+            confidence="likely" if guessed and not leave else "measured",
         )  # fmt: skip
 
 
