@@ -19,6 +19,9 @@ from pyfunc_debug.doctor.failures.reading.source import Source, dotted, read
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, sizes_of
 
 _SAID = re.compile(r"Shape of tensor (\S+) \[([\d,]*)\] is not compatible with expected shape \[([\d,?]*)\]")
+_OF_IMAGES = 3
+_BOTH = 2
+"""Height and width: where only one of them differs, an element may be odd."""
 _RESULTS = (
     "SELECT c.id, v.shape FROM call c JOIN value v ON v.call = c.id WHERE c.node = ? AND c.kind = 'forward' "
     "AND v.role = 'output' AND v.position = ? AND v.shape IS NOT NULL ORDER BY c.id"
@@ -43,10 +46,11 @@ def explain(situation: Situation) -> Explanation | None:
     for one in user_nodes(situation):  # of each graph that the line is in
         if one.site == node.site:
             results.update(_results(situation, one, place))
-    ensured = [
+    every = [
         (file, source, call) for file, source in situation.sources() for call in calls(source.tree)
-        if dotted(call.func).endswith("ensure_shape") and _says(call, wanted)
+        if dotted(call.func).endswith("ensure_shape")
     ]  # fmt: skip
+    ensured = [one for one in every if _says(one[2], wanted)] or [one for one in every if _of_sample(one[2])]
     if len(ensured) != 1:
         return None
     file, source, call = ensured[0]
@@ -82,12 +86,43 @@ def explain(situation: Situation) -> Explanation | None:
         )
         edit = edit_of(file, source.replaced({call.args[1]: written((None, *wanted[1:]))}))
         return Explanation(RULE, file, call.lineno, cause, edit) if edit is not None else None
+    varying = _varying(situation, call, wanted, list(results.values()))
+    asked = argument(call, 1, "shape")
+    if varying is not None and asked is not None:
+        sample = _of_sample(call)
+        cause = f"ensure_shape says {sizes_of(wanted)}{f', as {sample} has it' if sample else ''}, {cause[cause.index('and ') :]}"
+        fitted = f" in call #{number}. {len(others):,} {_calls(others)} fitted: the sizes differ, and None takes any."
+        edit = edit_of(file, source.replaced({asked: written(varying)}))
+        if edit is not None:
+            return Explanation(RULE, file, call.lineno, cause + fitted, edit)
     cause += f" in call #{number}{f', where {given}' if given else ''}. {len(others):,} {_calls(others)} fitted."
     advice = (
         f"Let {node.called} return that shape for such an input too, leave it out before by filter, or say None in "
         "ensure_shape for what may differ."
     )
     return Explanation(RULE, file, call.lineno, cause, None, advice)
+
+
+def _of_sample(call: ast.Call) -> str:
+    """What a call of ensure_shape takes the shape of: `image` for `image.shape`; "" for what it writes out."""
+    given = argument(call, 1, "shape")
+    while isinstance(given, ast.Call) and len(given.args) == 1 and dotted(given.func) in ("list", "tuple"):
+        given = given.args[0]
+    kept = isinstance(given, ast.Attribute) and given.attr == "shape"
+    return ast.unparse(given.value) if kept and isinstance(given, ast.Attribute) else ""
+
+
+def _varying(situation: Situation, call: ast.Call, wanted: Shape, results: Sequence[Shape]) -> Shape | None:
+    """The shape of results whose sizes differ, as those of images, where nothing behind needs one size of them all."""
+    if len({len(one) for one in (*results, wanted)}) != 1 or len(wanted) < _OF_IMAGES:
+        return None
+    differing = [place for place, found in enumerate(zip(*results)) if len(set(found)) > 1]
+    if differing[-1:] == [len(wanted) - 1] or (len(differing) < _BOTH and not _of_sample(call)):
+        return None
+    named = {dotted(one.func).rpartition(".")[2] for _, source in situation.sources() for one in calls(source.tree)}
+    if "batch" in named and not any("resize" in one or "crop" in one for one in named):
+        return None
+    return (*(None for _ in wanted[:-1]), wanted[-1])
 
 
 def _with_open(shape: Shape, wanted: Shape) -> Shape:
