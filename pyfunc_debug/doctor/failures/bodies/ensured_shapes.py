@@ -90,7 +90,7 @@ def explain(situation: Situation) -> Explanation | None:
     asked = argument(call, 1, "shape")
     if varying is not None and asked is not None:
         sample = _of_sample(call)
-        cause = f"ensure_shape says {sizes_of(wanted)}{f', as {sample} has it' if sample else ''}, {cause[cause.index('and ') :]}"
+        cause = cause.replace(", and ", f", as {sample} has it, and " if sample else ", and ", 1)
         fitted = f" in call #{number}. {len(others):,} {_calls(others)} fitted: the sizes differ, and None takes any."
         edit = edit_of(file, source.replaced({asked: written(varying)}))
         if edit is not None:

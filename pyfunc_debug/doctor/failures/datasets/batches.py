@@ -89,15 +89,13 @@ def _of_generator(situation: Situation) -> Explanation | None:
             continue
         shape = tuple(one if one == other else None for one, other in zip(*two))
         cause = f"batch() stacks elements of one shape, but the generator yielded {two[0]} and {two[1]}."
-        types = [one for one in made[0].keywords if one.arg == "output_types"]
-        shapes_known = any(one.arg in ("output_shapes", "output_signature") for one in made[0].keywords)
-        if types and not shapes_known and isinstance(types[0].value, ast.Attribute):
-            tf = dotted(types[0].value).partition(".")[0]
-            text = source.text(made[0]).replace(
-                f"output_types={source.text(types[0].value)}",
-                f"output_signature={tf}.TensorSpec({written(shape)}, {source.text(types[0].value)})",
-            )
-            placed = source.replaced({made[0]: text})
+        types = argument(made[0], 1, "output_types")
+        declared = argument(made[0], 2, "output_shapes") or argument(made[0], 4, "output_signature")
+        if declared is None and isinstance(types, ast.Attribute):
+            tf = dotted(types).partition(".")[0]
+            new = f"output_signature={tf}.TensorSpec({written(shape)}, {source.text(types)})"
+            text = source.text(made[0]).replace(f"output_types={source.text(types)}", new)
+            placed = source.replaced({types: new} if types in made[0].args else {made[0]: text})
             cause += " output_types says nothing of their rank, which a ragged or padded batch needs."
         else:
             batch = [one for one in every if isinstance(one.func, ast.Attribute) and one.func.attr == "batch"]
@@ -105,9 +103,12 @@ def _of_generator(situation: Situation) -> Explanation | None:
             if len(batch) != 1 or not isinstance(batch[0].func, ast.Attribute):
                 continue
             yields = [one.value for one in ast.walk(source.tree) if isinstance(one, ast.Yield)]
-            structured = shapes_known and any(isinstance(one, (ast.Dict, ast.Tuple)) for one in yields)
+            spec = learned_shapes.dataset_of(batch[0].func.value, situation.last) if situation.last else None
+            nested = isinstance(getattr(spec, "element_spec", None), (dict, tuple))
+            nested = nested or any(isinstance(one, (ast.Dict, ast.Tuple)) for one in (declared, *yields))
+            structured = declared is not None and nested
             # Elements of several parts: without padded_shapes each is padded in the sizes that its spec leaves open.
-            padded = _of_parts(types[0].value if types else None, shape, situation)
+            padded = _of_parts(types, shape, situation)
             if padded is None and not structured:
                 advice = "Use padded_batch, with padded_shapes for each part."
                 return Explanation(RULE, file, batch[0].lineno, cause, None, advice)
@@ -156,6 +157,8 @@ def _function_around(node: ast.AST, source: Source) -> ast.AST | None:
 
 def _of_parts(types: ast.expr | None, shape: Shape, situation: Situation) -> str | None:
     """The padded_shapes of a generator's elements; None where those of their parts are not known."""
+    if isinstance(types, ast.Dict) or (isinstance(types, (ast.Tuple, ast.List)) and _nests(types)):
+        return None
     if not isinstance(types, (ast.Tuple, ast.List)):
         return written(shape)
     made = user_generators(situation)
@@ -163,6 +166,10 @@ def _of_parts(types: ast.expr | None, shape: Shape, situation: Situation) -> str
     parts = [seen.get(place) for place in range(len(types.elts))]
     known = [written(one) for one in parts if one is not None]
     return f"({', '.join(known)}{',' * (len(known) == 1)})" if len(known) == len(parts) and parts else None
+
+
+def _nests(types: ast.Tuple | ast.List) -> bool:
+    return any(isinstance(one, (ast.Tuple, ast.List, ast.Dict)) for one in types.elts)
 
 
 def _without_rank(node: Node, spot: Spot, call: ast.Call, seen: dict[int, Shape]) -> Explanation | None:
