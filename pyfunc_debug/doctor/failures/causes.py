@@ -381,6 +381,7 @@ from pyfunc_debug.doctor.failures.pastes.finite_slopes import finite
 from pyfunc_debug.doctor.failures.pastes.float_uses import as_floats
 from pyfunc_debug.doctor.failures.pastes.lambda_names import distinct
 from pyfunc_debug.doctor.failures.pastes.older_names import with_older_names
+from pyfunc_debug.doctor.failures.pastes.one_line_bodies import opened
 from pyfunc_debug.doctor.failures.pastes.unbound import breaks_names
 from pyfunc_debug.doctor.failures.reading.as_lambdas import as_lambdas
 from pyfunc_debug.doctor.failures.reading.as_script import as_script
@@ -885,7 +886,7 @@ def _asked(found: Situation, trouble: list[Exception]) -> _Told | None:
                 continue
             if cause in OF_VALUES:
                 explanation = whole_functions.instead(explanation, found)
-            explanation = finite(as_floats(neighbours.kept(explanation), found), found)
+            explanation = finite(as_floats(neighbours.kept(opened(explanation)), found), found)
             return _Told(distinct(with_imports(with_older_names(explanation), found)), cause.__module__, place)
         except Exception as failed:  # a later one may know the cause
             trouble.append(failed)

@@ -23,7 +23,7 @@ from pyfunc_debug.doctor.failures.reading.dtypes import assignments
 from pyfunc_debug.doctor.failures.reading.nodes import op_of_arrays
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, indent_of, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, lookup, root_is
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_ndarray, lookup, root_is
 
 _TENSOR_GIVEN = re.compile(
     r"not (?:'?[\w.]*\.)?EagerTensor|Tensor is unhashable|(?:unhashable type: |type: <class )'?[\w.]*EagerTensor"
@@ -175,7 +175,7 @@ def bytes_given(situation: Situation, spot: Spot) -> Explanation | None:
     looked_up = _looked_up(spot) if missing or listed else None
     if looked_up is not None and as_bytes:  # elsewhere the function uses them as bytes: only here they become text
         return looked_up
-    handed = _handed_on(situation, spot)
+    handed = _of_tensors(situation, spot) or _handed_on(situation, spot)
     if handed is not None:
         return handed
     given = [name for name in parameters(function) if isinstance(spot.variables.get(name), bytes)]
@@ -191,6 +191,29 @@ def bytes_given(situation: Situation, spot: Spot) -> Explanation | None:
         f"{who} bytes for text: {given[0]} is {str(spot.variables[given[0]])[:30]}. Text and bytes do not mix.",
         Edit(spot.file, first, first - 1, lines),
     )  # fmt: skip
+
+
+def _of_tensors(situation: Situation, spot: Spot) -> Explanation | None:
+    """Bytes that a body gives to a method of TensorFlow's which takes tensors only, as a table's `lookup`."""
+    statement = spot.statement
+    asked = re.search(r"'bytes' object has no attribute '(dtype|shape|get_shape)'", situation.message)
+    if asked is None or statement is None:
+        return None
+    if any(isinstance(one, ast.Attribute) and one.attr == asked[1] for one in ast.walk(statement)):
+        return None
+    given = [
+        one for call in calls(statement) for one in call.args
+        if isinstance(one, ast.Name) and isinstance(spot.variables.get(one.id), bytes)
+    ]  # fmt: skip
+    tf = alias(spot, "tensorflow")
+    edit = in_place(spot, {one: f"{tf}.constant({one.id})" for one in given})
+    if edit is None:
+        return None
+    cause = (
+        f"{op_of_arrays(situation)} gives its body bytes for text, and this line's call takes tensors: "
+        f"`{tf}.constant({given[0].id})` is one."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, edit)
 
 
 def _of_comprehension(situation: Situation, spot: Spot) -> Spot:

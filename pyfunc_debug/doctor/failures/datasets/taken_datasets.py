@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes import wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, together
+from pyfunc_debug.doctor.failures.reading.datasets import part_names
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
-from pyfunc_debug.doctor.failures.reading.symbols import calls, is_dataset, lookup
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, parameters, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, is_batched, is_dataset, lookup
 
 RULE = "structure"
 _NO_ITERATOR = re.compile(r"'_?\w*Dataset(?:V\d)?' object is not an iterator")
@@ -31,7 +33,7 @@ def explain(situation: Situation) -> Explanation | None:
     if _NO_ITERATOR.search(situation.message):
         return _next(spot, statement)
     if (said := _NO_ARRAY.search(situation.message)) is not None:
-        return _attribute(spot, statement, said[1])
+        return _attribute(spot, statement, said[1], situation.outer(spot))
     return _zipped(spot, statement) if _NO_LIST in situation.message else None
 
 
@@ -65,7 +67,25 @@ def _next(spot: Spot, statement: ast.stmt) -> Explanation | None:
     return Explanation(RULE, spot.file, found[0].lineno, cause, edit, "" if edit else f"next(iter({name})).")
 
 
-def _attribute(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
+def _parameters(spot: Spot) -> list[str]:
+    return parameters(spot.function) if spot.function is not None else []
+
+
+def _for_arrays(spot: Spot, dataset: Any, by: Spot) -> str:
+    """What to do where a function that takes arrays was given a dataset."""
+    numpy, parts = alias(by, "numpy"), dataset.element_spec
+    gathered = f"{numpy}.{'concatenate' if is_batched(dataset) else 'array'}"
+    given = next((one for one, value in by.variables.items() if value is dataset), "dataset")
+    if type(parts) is tuple:
+        names = ", ".join(part_names(len(parts)))
+        made = f"{names} = map({gathered}, zip(*{given}.as_numpy_iterator()))"
+    else:
+        made = f"x = {gathered}(list({given}.as_numpy_iterator()))"
+    called = getattr(spot.function, "name", "the function")
+    return f"If {called} takes arrays, give it those: {made}."
+
+
+def _attribute(spot: Spot, statement: ast.stmt, name: str, by: Spot | None) -> Explanation | None:
     """`ds.numpy()` and `ds.shape` of what has no numbers of its own."""
     found = [
         one for one in ast.walk(statement)
@@ -85,14 +105,18 @@ def _attribute(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None
             f"list({owner}.as_numpy_iterator()) reads all of them."))  # fmt: skip
     if name in ("shape", "dtype"):
         value = lookup(found[0].value, spot)
-        one = (
-            ""
-            if type(value.element_spec).__name__.endswith("Spec")
-            else "[0]"
-            if type(value.element_spec) is tuple
-            else None
-        )
-        edit = None if one is None else wrapping.replace_expression(spot, found[0], f"{owner}.element_spec{one}.{name}")
+        spec = value.element_spec
+        whole_element = type(spec).__name__.endswith("Spec")
+        one = "" if whole_element else "[0]" if type(spec) is tuple else None
+        first = spec if whole_element else spec[0] if one else None
+        edit = None
+        if one is not None and (name == "dtype" or getattr(getattr(first, "shape", None), "rank", None) is not None):
+            edit = wrapping.replace_expression(spot, found[0], f"{owner}.element_spec{one}.{name}")
+        elif one is not None:
+            said = f"{cause} That of an element is not known, either: x.set_shape([...]) gives it, or output_signature."
+            given = by is not None and owner in _parameters(spot)
+            advice = _for_arrays(spot, value, by) if by is not None and given else f"Then read {owner}.element_spec."
+            return Explanation(RULE, spot.file, spot.line, said, None, advice)
         said = f"{cause} element_spec says that of an element."
         return Explanation(RULE, spot.file, spot.line, said, edit, "" if edit else f"Read {owner}.element_spec.")
     advice = (
