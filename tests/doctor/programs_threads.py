@@ -2717,3 +2717,111 @@ def a_lock_round_what_may_fail():
 
     rows = tf.data.Dataset.range(8)
     tried(list, rows.map(lambda x: tf.numpy_function(guarded, [x], tf.int64), num_parallel_calls=2))
+
+
+# -- cached-random: TensorFlow's draws in helpers of what is mapped (mozilla/DeepSpeech#2396) --------------------------
+
+
+@triggers("cached-random", says="process_entry draws random numbers", pastes=True)
+def the_helper_of_a_lambda_draws():
+    def spread_features(x, train_phase=False):
+        features = tf.cast(x, tf.float32)
+        if train_phase:
+            features = features * tf.random.normal(tf.shape(features), 1.0, 0.2)
+        return features
+
+    def features_of_entry(x, train_phase=False):
+        return spread_features(x, train_phase), x
+
+    def made_of_numbers(train_phase=False):
+        process_entry = lambda x: features_of_entry(x, train_phase)  # noqa: E731
+        numbers = tf.data.Dataset.from_generator(lambda: range(4), output_signature=tf.TensorSpec([], tf.int64))
+        return numbers.map(process_entry, num_parallel_calls=2).cache().batch(2)
+
+    entries = made_of_numbers(train_phase=True)
+    for _ in range(3):
+        for _ in entries:
+            pass
+
+
+@triggers("cached-random", says="draws random numbers", pastes=True)
+def a_step_that_an_augmenting_function_takes():
+    def flipped_by_chance(image):
+        return tf.image.random_flip_left_right(image)
+
+    def read_and_flip(i):
+        image = tf.zeros((4, 4, 3)) + tf.cast(i, tf.float32)
+        return flipped_by_chance(image)
+
+    images = tf.data.Dataset.range(4).map(read_and_flip).cache()
+    for _ in range(2):
+        for _ in images:
+            pass
+
+
+@triggers("cached-random", says="delete the files of the cache before", pastes=True)
+def a_method_that_draws_in_front_of_a_file():
+    import tempfile
+
+    class Shifting:
+        def moved_by_chance(self, x):
+            return tf.cast(x, tf.float32) + tf.random.uniform([])
+
+        def numbers_of(self, path):
+            shift_each = lambda x: self.moved_by_chance(x)  # noqa: E731
+            return tf.data.Dataset.range(4).map(shift_each).cache(path)
+
+    shifted = Shifting().numbers_of(tempfile.mkdtemp() + "/kept")
+    for _ in range(2):
+        list(shifted)
+
+
+@near("cached-random")
+def a_flag_that_turns_the_draws_off():
+    def spread_if_training(x, train_phase=False):
+        features = tf.cast(x, tf.float32)
+        if train_phase:
+            features = features * tf.random.normal(tf.shape(features), 1.0, 0.2)
+        return features
+
+    def made_to_read(train_phase=False):
+        process_read = lambda x: spread_if_training(x, train_phase)  # noqa: E731
+        return tf.data.Dataset.range(4).map(process_read).cache()
+
+    read = made_to_read()
+    for _ in range(3):
+        list(read)
+
+
+@near("cached-random")
+def a_function_that_leaves_before_it_draws():
+    def left_early(x, augment):
+        if not augment:
+            return tf.cast(x, tf.float32)
+        return tf.cast(x, tf.float32) + tf.random.normal([])
+
+    rows = tf.data.Dataset.range(4).map(lambda x: left_early(x, False)).cache()
+    for _ in range(3):
+        list(rows)
+
+
+@near("cached-random")
+def a_flag_that_is_not_known():
+    def by_some_flag(x, augment):
+        return tf.cast(x, tf.float32) + (tf.random.normal([]) if augment else 0.0)
+
+    flags = {"augment": False}
+    rows = tf.data.Dataset.range(4).map(lambda x: by_some_flag(x, flags["augment"])).cache()
+    for _ in range(3):
+        list(rows)
+
+
+@near("cached-random")
+def a_helper_that_draws_behind_the_cache():
+    def behind_a_cache(x):
+        return tf.cast(x, tf.float32) + tf.random.normal([])
+
+    add_noise = lambda x: behind_a_cache(x)  # noqa: E731
+    rows = tf.data.Dataset.range(4).cache().map(add_noise)
+    for _ in range(3):
+        list(rows)

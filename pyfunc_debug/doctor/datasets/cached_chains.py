@@ -94,10 +94,18 @@ def is_held_out(own: Source, cache: ast.Call) -> bool:
 
 
 def mapped_function(own: Source, given: ast.expr) -> ast.FunctionDef | ast.Lambda | None:
-    """The function that a map is given, of its file; None where it is not the only one of its name."""
+    """The function that a map is given, of its file; None where it is not the only one of its name.
+
+    A name may hold a lambda: `load = lambda path: read(path, True)`.
+    """
     if isinstance(given, ast.Lambda):
         return given
-    named = [one for one in pastes.walk(own.tree, ast.FunctionDef) if ast.unparse(given) == one.name]
+    named: list[ast.FunctionDef | ast.Lambda] = [
+        one for one in pastes.walk(own.tree, ast.FunctionDef) if ast.unparse(given) == one.name
+    ]
+    if not named and isinstance(given, ast.Name):
+        held = pastes.assigned(own.tree, given.id)
+        named = [one for one in held if isinstance(one, ast.Lambda)] if len(held) == 1 else []
     return named[0] if len(named) == 1 else None
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.datasets import kept_iterators
-from pyfunc_debug.doctor.datasets.cached_chains import before, cache_at, is_held_out, mapped_function, method, reordered
+from pyfunc_debug.doctor.datasets.cached_chains import before, cache_at, is_held_out, method, reordered
+from pyfunc_debug.doctor.draws import drawn_by_ops
 from pyfunc_debug.doctor.draws.drawn_once import draws_of
 from pyfunc_debug.doctor.facts import Definition, Facts
-from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.generators import used_generators, used_sources
 from pyfunc_debug.records import Finding, Node
 
@@ -27,10 +27,6 @@ _CHANGES = re.compile(
     r"\b(?:iaa|imgaug|albumentations)\.|Compose|OneOf|SomeOf|Augment|augment|Random|Flip|Rotat|Crop|Noise|Jitter|Affine"
 )
 """What makes an object of such a library, or how it is called."""
-_OPS = re.compile(
-    r"^tf\.(?:compat\.v1\.)?(?:image\.random_\w+|random\.(?:normal|uniform|truncated_normal|shuffle|gamma))$"
-)
-"""TensorFlow's ops that draw without a seed that they are given."""
 _FREE = {"batch", "map", "prefetch", "shuffle"}
 """What may stand behind a cache as well as in front of it."""
 _COUNTED = ("Batch", "Cache", "Map", "Model", "Options", "Padded", "Parallel", "Prefetch", "Shuffle", "Skip", "Take")
@@ -130,7 +126,7 @@ def _cached_ops(facts: Facts, loop: dict[str, Any]) -> Finding | None:
     chain = before(own, calls[0])
     for place, stage in enumerate(chain[:-1]):
         given = stage.args[0] if method(stage) == "map" and stage.args else None
-        drawn = None if given is None else _drawn(own, given)
+        drawn = None if given is None else drawn_by_ops.drawn(own, given)
         if given is None or drawn is None:
             continue
         moved, name = [chain[-1], *chain[place:-1]], own.text(given) if isinstance(given, ast.Name) else "the lambda"
@@ -142,15 +138,13 @@ def _cached_ops(facts: Facts, loop: dict[str, Any]) -> Finding | None:
             pastes.written(reordered(own, file, chain[place:], moved)) if free
             else f"dataset.cache().map({name}, ...)  # cache first, then what differs in each epoch",
             file, calls[0].end_lineno or calls[0].lineno,
-            evidence=(f"line {drawn.lineno}: {facts.line(file, drawn.lineno)}",), confidence="likely",
+            evidence=(
+                f"line {drawn.lineno}: {facts.line(file, drawn.lineno)}",
+                *(["delete the files of the cache before: they hold the old elements"] if calls[0].args else []),
+            ),
+            confidence="likely",
         )  # fmt: skip
     return None
-
-
-def _drawn(own: Source, given: ast.expr) -> ast.Call | None:
-    """The first call in a mapped function that draws by TensorFlow's ops, with no seed of its own that is the same."""
-    calls = pastes.walk(mapped_function(own, given), ast.Call)
-    return next((one for one in calls if _OPS.search(ast.unparse(one.func))), None)
 
 
 def _draws(function: Definition, tree: ast.AST) -> bool:
