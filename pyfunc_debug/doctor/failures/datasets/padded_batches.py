@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.code import all_nodes
-from pyfunc_debug.doctor.failures.datasets import declared_types, padded_ranks, undecoded
+from pyfunc_debug.doctor.failures.datasets import declared_types, larger_elements, padded_ranks, undecoded
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, user_generators
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, recorded, written
@@ -241,6 +241,17 @@ def _larger(situation: Situation) -> Explanation | None:
     if found is None:
         return None
     file, call, asked, spot = found
+    parts = larger_elements.larger(situation)
+    if parts:
+        pieces = larger_elements.places(spot.source, asked, parts)
+        line = min((one.lineno for one in pieces), default=asked.lineno)
+        cause = (
+            f"{parts[0].words()} of padded_shapes: padded_batch fills up, and never cuts. None in the place of a size "
+            "pads to the longest of each batch; to keep the size, cut the elements in a map before."
+        )
+        edit = edit_of(file, spot.source.replaced(pieces)) if pieces else None
+        advice = "" if edit else f"Write {written(parts[0].fitted)} for it."
+        return Explanation(RULE, file, line, cause, edit, advice)
     cause = (
         f"an element is larger than padded_shapes={short(spot.source.text(asked), 40)}: padded_batch fills up, and "
         "never cuts. None in the place of a size pads to the longest of each batch."

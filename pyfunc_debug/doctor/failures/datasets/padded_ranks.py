@@ -166,33 +166,39 @@ def _kind(dataset: Any) -> str:
     return type(dataset).__name__.strip("_")
 
 
+def padded_stage(situation: Situation) -> Any:
+    """The one dataset that pads; None where there are several, or none."""
+    found = [one for one in gone_over(situation) if _kind(one) in _PADDED]
+    return found[0] if len(found) == 1 else None
+
+
 def _padded(situation: Situation, place: int, wanted: int) -> tuple[Shape | None, int, Any, str]:
     """Of the stage that pads: a part's padded shape, how many parts there are, what is padded, and the part's key."""
-    found = [one for one in gone_over(situation) if _kind(one) in _PADDED]
-    if len(found) != 1:
+    stage = padded_stage(situation)
+    if stage is None:
         return None, 0, None, ""
-    specs = list(_components(found[0].element_spec))
+    specs = list(components(stage.element_spec))
     shape = getattr(specs[place], "shape", None) if place < len(specs) else None
     if shape is None or shape.rank != wanted + 1:
         return None, 0, None, ""
-    below, spec = dataset_inputs(found[0]), found[0].element_spec
+    below, spec = dataset_inputs(stage), stage.element_spec
     key = str(sorted(spec, key=str)[place]) if isinstance(spec, dict) and len(spec) == len(specs) else ""
     return tuple(shape.as_list()[1:]), len(specs), below[0] if len(below) == 1 else None, key
 
 
-def _components(spec: Any) -> Iterator[Any]:
+def components(spec: Any) -> Iterator[Any]:
     """The parts of an element_spec in the order by which TensorFlow counts them: those of a dict by their keys."""
     if isinstance(spec, dict):
         for key in sorted(spec, key=str):
-            yield from _components(spec[key])
+            yield from components(spec[key])
     elif isinstance(spec, tuple):
         for one in spec:
-            yield from _components(one)
+            yield from components(one)
     else:
         yield spec
 
 
-def _element(situation: Situation, dataset: Any, count: int) -> _Element | None:
+def making_node(situation: Situation, dataset: Any) -> Node | None:
     """What makes the elements that are padded: a generator, or the body of a map that gives its results as they are."""
     while _kind(dataset) in _SAME:
         before = dataset_inputs(dataset)
@@ -201,24 +207,29 @@ def _element(situation: Situation, dataset: Any, count: int) -> _Element | None:
         dataset = before[0]
     if _kind(dataset) == "FlatMapDataset":
         made = user_generators(situation)
-        called = generator_calls.calls(situation)
-        if len(made) != 1 or len(called) != 1:
-            return None
-        file, source, call = called[0]
+        return made[0] if len(made) == 1 and len(generator_calls.calls(situation)) == 1 else None
+    if _kind(dataset) in _MAPS:
+        nodes = [one for one in user_nodes(situation) if one.call() is not None]
+        maps = [one for one in with_inputs([dataset]) if _kind(one) in _MAPS]
+        return nodes[0] if len(nodes) == 1 and len(maps) == 1 and _is_result(nodes[0]) else None
+    return None
+
+
+def _element(situation: Situation, dataset: Any, count: int) -> _Element | None:
+    """The same, with the code of the parts."""
+    node = making_node(situation, dataset)
+    if node is None:
+        return None
+    if node in user_generators(situation):
+        file, source, call = generator_calls.calls(situation)[0]
         begun = generator_calls.function_of(source, generator_calls.given(call))
         if begun is not None and begun.name != "__call__" and _namesakes(source, begun) > 1:
             begun = None
         start = _Code(file, begun, _holder(situation, file, begun)) if begun is not None else None
-        return _of_node(situation, made[0], start, count)
-    if _kind(dataset) in _MAPS:
-        nodes = [one for one in user_nodes(situation) if one.call() is not None]
-        maps = [one for one in with_inputs([dataset]) if _kind(one) in _MAPS]
-        if len(nodes) != 1 or len(maps) != 1 or not _is_result(nodes[0]):
-            return None
-        node, function = nodes[0], nodes[0].function()
-        start = _Code(node.file, function) if function is not None and node.file is not None else None
         return _of_node(situation, node, start, count)
-    return None
+    function = node.function()
+    start = _Code(node.file, function) if function is not None and node.file is not None else None
+    return _of_node(situation, node, start, count)
 
 
 def _namesakes(source: Source, function: ast.FunctionDef) -> int:
