@@ -47,7 +47,7 @@ def explain(
 def _of_row(file: str, tf: str, line: int, row: Any) -> Explanation | None:
     """A row of a table with texts, of which one tensor is declared."""
     texts = [str(name) for name, value in row.items() if not isinstance(value, Number)]
-    cause = "the generator yields a row of pandas (a Series), which is no tensor"
+    cause = "the generator yields a row of pandas (a Series), which does not become a tensor"
     if not texts:
         return None
     types = ", ".join(f"{name!r}: {tf}.{_dtype(value)}" for name, value in list(row.items())[:4])
