@@ -257,6 +257,133 @@ def test_an_order_that_is_drawn_is_drawn_in_each_pass(tmp_path):
     assert first != second
 
 
+BATCHES = """
+class Batches:
+    def __init__(self, names, size=2, shuffle=True):
+        self.names, self.size, self.shuffle = list(names), size, shuffle
+        self.on_epoch_end()
+    def __len__(self):
+        return len(self.names) // self.size
+    def __getitem__(self, index):
+        return self.__load(self.order[index * self.size:(index + 1) * self.size])
+    def __iter__(self):
+        for i in range(len(self)):
+            yield self[i]
+    def on_epoch_end(self):
+        self.order = np.arange(len(self.names))
+        if self.shuffle:
+            np.random.shuffle(self.order)
+    def __load(self, order):
+        return np.array([self.names[one] for one in order])
+names = np.arange(40)
+"""
+IN_EACH_PASS = {
+    "an_object_that_shuffles": """
+        def gen():
+            batches = Batches(names)
+            for i in range(len(batches)):
+                yield batches[i]
+        ds = tf.data.Dataset.from_generator(gen, tf.int64, (None,))
+    """,
+    "one_of_a_parameter_in_a_function": """
+        def gen(rows):
+            batches = Batches(rows, shuffle=True)
+            for i in range(len(batches)):
+                x = batches[i]
+                yield x + 0
+        def dataset(given):
+            return tf.data.Dataset.from_generator(lambda: gen(given), output_signature=tf.TensorSpec((None,), tf.int64))
+        ds = dataset(names)
+    """,
+    "for_ever": """
+        def gen():
+            while True:
+                batches = Batches(names)
+                for i in range(len(batches)):
+                    yield batches[i]
+        ds = tf.data.Dataset.from_generator(gen, tf.int64, (None,)).take(20)
+    """,
+    "numbers_that_are_drawn": """
+        def gen():
+            order = np.random.permutation(40)
+            for i in range(40):
+                yield [names[order[i]]]
+        ds = tf.data.Dataset.from_generator(gen, tf.int64, (None,))
+    """,
+    "an_object_of_a_lambda": """
+        ds = tf.data.Dataset.from_generator(lambda: iter(Batches(names)), tf.int64, (None,))
+    """,
+    "what_a_lambda_draws": """
+        def gen(order):
+            for i in range(len(order)):
+                yield [names[order[i]]]
+        ds = tf.data.Dataset.from_generator(lambda: gen(np.random.permutation(40)), tf.int64, (None,))
+    """,
+}
+ONCE = {
+    "one_that_shuffles_only_when_it_is_made_above": """
+        batches = Batches(names)
+        def gen():
+            for i in range(len(batches)):
+                yield batches[i]
+        ds = tf.data.Dataset.from_generator(gen, tf.int64, (None,))
+    """,
+    "an_object_that_draws_nothing": """
+        class Rows:
+            def __init__(self, names):
+                self.names = list(names)
+            def __len__(self):
+                return len(self.names)
+            def __getitem__(self, index):
+                return [self.names[index]]
+        def gen():
+            rows = Rows(names)
+            for i in range(len(rows)):
+                yield rows[i]
+        ds = tf.data.Dataset.from_generator(gen, tf.int64, (None,))
+    """,
+    "what_a_partial_drew": """
+        import functools
+        def gen(order):
+            for i in range(len(order)):
+                yield [names[order[i]]]
+        ds = tf.data.Dataset.from_generator(functools.partial(gen, np.random.permutation(40)), tf.int64, (None,))
+    """,
+}
+
+
+@pytest.mark.parametrize("name", IN_EACH_PASS)
+def test_what_differs_from_pass_to_pass_is_made_in_each_pass(tmp_path, name):
+    text = HEAD + BATCHES + textwrap.dedent(IN_EACH_PASS[name])
+    fix = paste(tmp_path, text)
+    assert "num_parallel_calls=tf.data.AUTOTUNE" in fix
+    for program in (text, pasted(text, fix)):
+        names: dict = {}
+        exec(compile(program, "program.py", "exec"), names)
+        first, second = ([int(part) for one in names["ds"] for part in one] for _ in range(2))
+        assert sorted(first) == sorted(second) == list(range(40))
+        assert first != second
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_what_is_the_same_in_each_pass_is_made_once(tmp_path, name):
+    text = HEAD + BATCHES + textwrap.dedent(ONCE[name])
+    after = pasted(text, paste(tmp_path, text))
+    assert "from_generator" not in after
+    names: dict = {}
+    exec(compile(after, "program.py", "exec"), names)
+    first, second = ([int(part) for one in names["ds"] for part in one] for _ in range(2))
+    assert sorted(first) == list(range(40))
+    assert first == second
+
+
+@pytest.mark.parametrize("kept", ["self.last = index", "self.seen.append(index)"])
+def test_an_object_whose_elements_leave_something_is_left_alone(tmp_path, kept):
+    changed = BATCHES.replace("return self.__load", f"{kept}; return self.__load")
+    text = HEAD + changed + textwrap.dedent(IN_EACH_PASS["an_object_that_shuffles"])
+    assert paste(tmp_path, text) == ""
+
+
 SLOW = """
 import time
 import numpy as np

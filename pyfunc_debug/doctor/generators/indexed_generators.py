@@ -2,6 +2,7 @@
 
 `for i in range(n): yield load(i)` gives one element at a time, on one thread. What its loop does for one index becomes
 a function, and the dataset a `range` that maps it. Only where no element needs another one, as the source shows.
+What it makes in each pass, as an object that shuffles, is made in each pass still: by a generator of the indices.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of, names
+from pyfunc_debug.doctor.generators import pass_values
 from pyfunc_debug.doctor.generators.element_loops import Indexed, Loop, indexed, loop_of
 from pyfunc_debug.doctor.generators.generator_source import Generator, generator_of
 from pyfunc_debug.doctor.generators.signatures import Part, Spec, converted, declared, flat, rebuilt
@@ -46,7 +48,7 @@ def as_map(facts: Facts, file: str, call: ast.Call) -> str:
     if plan is None or not _alone(own, made, loop):
         return ""
     text = _Paste(facts, file, own, call, made, loop, plan, signature, tf, np).text()
-    if not text or not _draws(own, loop):
+    if not text or not _draws(own, made, loop):
         return text
     where, first, *rest = text.split("\n")
     return "\n".join(
@@ -54,9 +56,12 @@ def as_map(facts: Facts, file: str, call: ast.Call) -> str:
     )
 
 
-def _draws(own: Source, loop: Loop) -> bool:
+def _draws(own: Source, made: Generator, loop: Loop) -> bool:
     """Whether a generator draws random numbers: calls side by side draw them in another order."""
-    return any(code.is_random(one, own.tree) for one in (*loop.body, loop.value))  # type: ignore[arg-type]
+    called = [one for one in pass_values.functions_of(own, made, loop) if one is not made.function]
+    return any(code.is_random(one, own.tree) for one in (*loop.body, loop.value)) or any(  # type: ignore[arg-type]
+        code.global_random(one, own.tree) for one in called
+    )
 
 
 def _alone(own: Source, made: Generator, loop: Loop) -> bool:
@@ -72,14 +77,10 @@ def _alone(own: Source, made: Generator, loop: Loop) -> bool:
         if read & later:
             return False  # kept from the round before
         bound |= stored
-    functions = [made.function] if isinstance(made.function, ast.FunctionDef) else []
-    called = {
-        dotted(one.func).rpartition(".")[2] for part in inside for one in ast.walk(part) if isinstance(one, ast.Call)
-    }
-    known = [one for one in code.all_nodes(own.tree) if isinstance(one, ast.FunctionDef)]
-    functions += [one for one in known if one.name in called]
+    functions = pass_values.functions_of(own, made, loop)
     if any(code.state_writes(one) for one in functions):
         return False
+    known = [one for one in code.all_nodes(own.tree) if isinstance(one, ast.FunctionDef)]
     own_names = {one.name for one in known}  # those are looked into
     takes = any(_takes_next(one, bound, own_names) for part in inside for one in ast.walk(part))
     return not takes and not _own_generators(own, functions)
@@ -139,9 +140,10 @@ class _Paste:
 
     def text(self) -> str:
         statement = next(one for one in self.own.around(self.call) if isinstance(one, ast.stmt))
-        given = self._given(statement)
+        passed = self._of_pass()
+        given = self._given(statement, set(passed or ()))
         value = converted(self.own, self.loop.value, self.signature, self.np, self.tf, self._renamed)
-        if given is None or not value or self._clash():
+        if passed is None or given is None or not value or (not passed and self._clash()):
             return ""
         at, element, index = (
             self.own.unused_name(f"{self.made.name}_at"),
@@ -149,8 +151,16 @@ class _Paste:
             self._index(),
         )
         rename = self._renamed
-        lines = [*given, *(f"{name} = {rename(self.own.text(one))}" for name, one in self.plan.above)]
+        kept, indices = self.own.unused_name("of_pass"), self.own.unused_name(f"{self.made.name}_indices")
+        lines = [*given]
+        if passed:
+            lines += [f"{kept} = {{}}", "", f"def {indices}():  # what each pass makes for itself, and its indices"]
+            lines += [f"    {kept}[{name!r}] = {name} = {text}" for name, text in passed.items()]
+            lines += [f"    yield from {self._order()}"]
+        else:
+            lines += [f"{name} = {rename(self.own.text(one))}" for name, one in self.plan.above]
         lines += ["", f"def {at}({index}):  # makes one element: calls of it run side by side"]
+        lines += [f"    {name} = {kept}[{name!r}]" for name in passed]
         lines += [f"    {rename(one)}" for one in self.plan.setup(index, self.own)]
         lines += [f"    {line}".rstrip() for line in self._body()]
         lines += [f"    {line}" for line in value[:-1]] + [f"    return {value[-1]}", ""]
@@ -165,6 +175,9 @@ class _Paste:
             one = f"{self.tf}.numpy_function({at}, [{index}], {dtypes})"
             lines[-3:] = [f"    return {shaped[0].format(one)}", ""]
         dataset = self.plan.dataset(self.tf, self.own, rename)
+        if passed:
+            spec = f"output_signature={self.tf}.TensorSpec((), {self.tf}.int64)"
+            dataset = f"{self.tf}.data.Dataset.from_generator({indices}, {spec})"
         dataset += f".map({element}, num_parallel_calls={self.tf}.data.AUTOTUNE)"
         dataset += ".repeat()" if self.loop.forever else ""
         first = pastes.first_line(statement)
@@ -172,12 +185,43 @@ class _Paste:
         above = Edit(self.file, first, first - 1, tuple(f"{indent}{line}".rstrip() for line in _trimmed(lines)))
         return pastes.written(above, pastes.replaced(self.facts, self.file, {self.call: dataset}))
 
-    def _given(self, statement: ast.stmt) -> list[str] | None:
-        """Lines that give the generator's parameters their values at the dataset; None where names would clash."""
+    def _of_pass(self) -> dict[str, str] | None:
+        """What is to be made in each pass, by name, where that may differ from pass to pass; None for no paste."""
+        by_lambda = pass_values.of_lambda(self.call, self.made)
+        owner = self._made_by_lambda()
+        values = [*(one for _, one in by_lambda or ()), *owner, *(one for _, one in self.plan.above)]
+        if not pass_values.differ(self.own, values):
+            return {}
+        if by_lambda is None or (self.loop.forever and (by_lambda or owner)):
+            return None  # these are made once, and not in each turn of its `while True`
+        found = {name: self.own.text(one) for name, one in by_lambda}
+        found.update({self._owner: self.made.owner} if owner else {})
+        return found | {name: self._renamed(self.own.text(one)) for name, one in self.plan.above}
+
+    def _made_by_lambda(self) -> list[ast.expr]:
+        """The call that makes the generator's object in each pass: `lambda: iter(Batches(names))`."""
+        return [
+            one for holder in pastes.walk(self.call, ast.Lambda) for one in pastes.walk(holder, ast.Call)
+            if self.made.owner and self.own.text(one) == self.made.owner
+        ]  # fmt: skip
+
+    def _order(self) -> str:
+        """The indices of a pass."""
+        count = self._renamed(self.plan.count)
+        return f"{self.np}.random.permutation({self.np}.arange({count}))" if self.plan.shuffled else f"range({count})"
+
+    def _given(self, statement: ast.stmt, passed: set[str]) -> list[str] | None:
+        """Lines that give the generator's parameters their values at the dataset; None where names would clash.
+
+        Args:
+          statement: Of the dataset.
+          passed: Names that are made in each pass.
+        """
         scope = next((one for one in self.own.around(statement) if isinstance(one, ast.FunctionDef)), None)
         holder = self.own.parent(self.made.function)
         local = code.local_names(scope) if scope is not None else set()
         read = {name for one in (*self.loop.body, self.loop.value, self.loop.iterated) for name in names(one)}
+        read |= {name for _, one in self.plan.above for name in names(one)}
         elsewhere = scope is not None and holder is not scope and isinstance(self.made.function, ast.FunctionDef)
         if elsewhere and (read - set(self.made.given) - set(self.loop.names) - {"self"}) & local:
             return None
@@ -186,12 +230,12 @@ class _Paste:
         lines = []
         for name, value in self.made.given.items():
             text = self.own.text(value)
-            if name == text or name not in read:
+            if name == text or name in passed or name not in read:
                 continue
             if name in local or (scope is None and name in {one.id for one in self._stored()}):
                 return None
             lines.append(f"{name} = {text}")
-        if self.made.owner and "(" in self.made.owner:
+        if self.made.owner and "(" in self.made.owner and self._owner not in passed:
             lines.append(f"{self._owner} = {self.made.owner}")
         return lines
 
