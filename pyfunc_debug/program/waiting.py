@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import itertools
 import linecache
 import os
@@ -225,6 +226,13 @@ def plain_values(ident: int, body: Frame) -> dict[str, str]:
     return {name: repr(kept) for name, kept in found.items() if type(kept) in _PLAIN and len(repr(kept)) <= _SHORT}
 
 
+@no_search()
+def yields(ident: int, body: Frame) -> bool:
+    """Whether a body that a thread runs is a generator."""
+    one = _frame_of(ident, body)
+    return one is not None and bool(one.f_code.co_flags & inspect.CO_GENERATOR)
+
+
 def _frame_of(ident: int, body: Frame) -> FrameType | None:
     """The innermost frame of a body on a thread's stack. Its caller sees to it that no search for garbage begins."""
     one = sys._current_frames().get(ident)
@@ -360,6 +368,18 @@ def ran_ns(native_id: int) -> int | None:
     except (OSError, ValueError):
         fields = _stat(native_id)
         return (int(fields[11]) + int(fields[12])) * _TICK_NS if fields else None
+
+
+def waits_begun(native_id: int) -> int | None:
+    """How often a thread of this process began to wait for something so far; None where that cannot be read.
+
+    Source: `voluntary_ctxt_switches` of Linux' /proc/PID/task/TID/status, proc(5).
+    """
+    try:
+        with open(f"/proc/self/task/{native_id}/status", encoding="ascii", errors="replace") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches:")), None)
+    except OSError:
+        return None
 
 
 def runnable(native_id: int) -> bool:

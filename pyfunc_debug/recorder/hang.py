@@ -1,14 +1,16 @@
 """Watches for calls that do not end: which they are, where they stand, and what they wait for. Said once, and recorded.
 
 A thread that looks once a second. A call hangs when it is older than the limit, its thread takes no CPU and its Python
-does not move. One that works is reported when it is older than twice the limit, with the lines that it was seen in; it
-may still end, so that only one that never did is a finding. While C code has the GIL, nobody can look.
+does not move, nor waits again and again, as for small pieces of data that come. One that works is reported when it is
+older than twice the limit, with the lines that it was seen in; it may still end, so that only one that never did is a
+finding. While C code has the GIL, nobody can look.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -23,10 +25,21 @@ from pyfunc_debug.program.frames import line_text
 from pyfunc_debug.program.looks import Looks
 from pyfunc_debug.program.printable import tell
 from pyfunc_debug.program.thread_deaths import ThreadDeaths
-from pyfunc_debug.program.waiting import FOR_PROCESSES, Waiting, empty_loops, plain_values, ran_ns, runnable, waiting
+from pyfunc_debug.program.waiting import (
+    FOR_PROCESSES,
+    Waiting,
+    empty_loops,
+    plain_values,
+    ran_ns,
+    runnable,
+    waiting,
+    waits_begun,
+    yields,
+)
 from pyfunc_debug.recorder.forked import MainWait, ended_for, ended_lines, forked_lines, who_waits
 from pyfunc_debug.recorder.long_trace import EPOCHS, PROGRAM, TRACE, LongTrace
 from pyfunc_debug.recorder.ticket import Ticket
+from pyfunc_debug.records import Frame
 
 _LOOK_S = 1.0
 _MOST_SAID = 8
@@ -38,6 +51,12 @@ _SOONER = 0.9
 _TEXT_FRAMES = 4
 _WORKING_LOOKS = 5
 """How often a call must be seen at work in one frame."""
+_WAITS_A_SECOND, _LEAST_WAITS = 50, 20
+"""A thread that begins to wait so often is at work: each wait ended. One that asks once a second in vain is not."""
+
+
+_Seen = tuple[tuple[int, int], int | None, int | None]
+"""The instruction that a thread was at, how long it ran so far, and how often it began to wait."""
 
 
 @dataclass
@@ -48,6 +67,17 @@ class _Work:
     looks: int = 0
     same: dict[str, str] | None = None
     """Variables that had one value each time."""
+    waits: Counter[tuple[str, Frame]] = field(default_factory=Counter)
+    """What it waited for again and again, and at which line of the user's."""
+    rates: list[float] = field(default_factory=list)
+    """How often a second."""
+
+    def again(self) -> dict[str, Any] | None:
+        """What it waited for in most looks, where, and how often a second; None where it did not."""
+        (what, one), looks = self.waits.most_common(1)[0] if self.waits else (("", None), 0)
+        if one is None or 2 * looks <= self.looks:
+            return None
+        return {"what": what, "file": one.file, "line": one.line, "rate": round(statistics.median(self.rates))}
 
 
 class HangWatch:
@@ -78,7 +108,7 @@ class HangWatch:
         self._say = say or tell
         self._advise = advise
         self.gather: Callable[[int], object] = lambda least_ns: None
-        self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
+        self._seen: dict[int, _Seen] = {}
         self._looked_ns = 0
         self._reported: set[int] = set()
         self._said: Counter[str] = Counter()  # calls, by body
@@ -144,21 +174,25 @@ class HangWatch:
         self.gather(int(self._after_s * 1e9))
         old = [one for one in list(self._open.values()) if now - one.start_ns > self._after_s * 1e9]
         still: list[tuple[Ticket, Waiting]] = []
-        seen: dict[int, tuple[tuple[int, int], int | None]] = {}
+        seen: dict[int, _Seen] = {}
         for ticket in old:
             state = waiting(ticket.ident)
             if state is None or ticket.end_ns or ticket.call not in self._open:
                 continue
             ran = ran_ns(ticket.thread)
-            seen[ticket.call] = (state.at, ran)
+            begun = waits_begun(ticket.thread)
+            seen[ticket.call] = (state.at, ran, begun)
             before = self._seen.get(ticket.call)
             if state.stopped:
                 self._working.pop(ticket.call, None)
                 continue
             moved = before is not None and before[0] != state.at
             took = ran - before[1] if before is not None and before[1] is not None and ran is not None else 0
-            if moved or took > _BUSY_SHARE * (now - self._looked_ns) or runnable(ticket.thread):
-                self._at_work(ticket, state, now)
+            waits = begun - before[2] if before is not None and before[2] is not None and begun is not None else 0
+            rate = waits / max((now - self._looked_ns) / 1e9, 1e-9)
+            again = rate if waits >= _LEAST_WAITS and rate >= _WAITS_A_SECOND else 0.0
+            if moved or took > _BUSY_SHARE * (now - self._looked_ns) or again or runnable(ticket.thread):
+                self._at_work(ticket, state, now, again)
             elif before is not None:
                 still.append((ticket, state))
         self._seen, self._looked_ns = seen, now
@@ -168,8 +202,15 @@ class HangWatch:
             self._reported.update(ticket.call for ticket, _ in new)
             self._tell(new, still, now)
 
-    def _at_work(self, ticket: Ticket, state: Waiting, now: int) -> None:
-        """One look at a call that works; it is reported when it is old."""
+    def _at_work(self, ticket: Ticket, state: Waiting, now: int, rate: float) -> None:
+        """One look at a call that works; it is reported when it is old, a generator that waits for pieces sooner.
+
+        Args:
+          ticket: The call.
+          state: What its thread does.
+          now: The time of the look.
+          rate: How often a second it began to wait since the look before; 0.0 where that is seldom.
+        """
         if not state.own or ticket.call in self._reported:
             return
         body = state.stack[-state.own]
@@ -178,7 +219,12 @@ class HangWatch:
         work.lines.add(body.line)
         values = plain_values(ticket.ident, body)
         work.same = {name: one for name, one in (work.same or values).items() if values.get(name) == one}
-        if now - ticket.start_ns <= 2 * self._after_s * 1e9 or work.looks < _WORKING_LOOKS:
+        if rate and state.what:
+            work.waits[state.what, state.stack[-1]] += 1
+            work.rates.append(rate)
+        again, waits_to_yield = work.again(), yields(ticket.ident, body)
+        limit_s = self._after_s * (1 if again is not None and waits_to_yield else 2)
+        if now - ticket.start_ns <= limit_s * 1e9 or work.looks < _WORKING_LOOKS:
             return
         self._reported.add(ticket.call)
         lines, empty = sorted(work.lines), sorted(empty_loops(ticket.ident, body).items())
@@ -187,7 +233,7 @@ class HangWatch:
             Notice.HANG, ticket.token, ticket.call, age_s=round(age, 1), what="", pool=0, lock=False,
             frames=[[one.file, one.line, one.function, one.text] for one in state.stack[-state.own :]],
             working=work.looks, lines=lines, empty=empty,
-            same=sorted(work.same.items()),
+            same=sorted(work.same.items()), again=again, yields=waits_to_yield,
         )  # fmt: skip
         where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
         name = self._body(ticket.token)
@@ -198,6 +244,12 @@ class HangWatch:
         text += [
             f"    {source_line(body.file, line)} {line_text(body.file, line)}".rstrip() for line in lines[:_TEXT_FRAMES]
         ]
+        if again is not None and (again["file"], again["line"]) not in [(body.file, line) for line in lines]:
+            text.append(f"    {source_line(again['file'], again['line'])} {line_text(again['file'], again['line'])}")
+        if again is not None:
+            text.append(f"    there it waits for {again['what']}, some {again['rate']:,} times a second")
+        if waits_to_yield:
+            text.append(f"    it is a generator, and has yielded no element for {age:.0f} s")
         text += [f"    {source_line(body.file, line)} {one} is empty" for line, one in empty]
         self._say("\n".join(text))
 

@@ -8,10 +8,12 @@ import os
 import pdb
 import queue
 import re
+import subprocess
 import sys
 import threading
 import time
 import zlib
+from multiprocessing.connection import Connection
 from types import SimpleNamespace
 
 import pytest
@@ -461,6 +463,97 @@ def test_the_lines_of_a_working_call_are_those_of_its_body(told):
     recording.stop()
     assert finding.evidence
     assert not [line for line in finding.evidence if "float(x) + 1" in line]
+
+
+@pytest.fixture
+def pieces():
+    """A pipe's end to read from, into which another process writes; it stops when the test ends."""
+    read, write = os.pipe()
+    code = "import os, time\nwhile True:\n    os.write(1, b'1')\n    time.sleep(0.0002)\n"
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=write, stderr=subprocess.DEVNULL)
+    os.close(write)
+    yield Connection(read, writable=False)
+    child.kill()
+    child.wait()
+
+
+class Pieces:
+    """Reads as a connection of multiprocessing does."""
+
+    def __init__(self, connection, end):
+        self.connection, self.end = connection, end
+
+    def gather(self):
+        kept = []
+        while not self.end.is_set():
+            piece = self.connection._recv(1)
+            kept.append(piece)
+            if len(kept) < 10_000_000:
+                continue
+            yield 1.0
+        yield 0.0
+
+    def elements(self):
+        yield from self.gather()
+
+
+def test_a_generator_that_takes_pieces_and_yields_nothing_works(told, pieces):
+    end = threading.Event()
+    source = Pieces(pieces, end)
+    with pfd.record(hang_after=0.2) as recording:
+        dataset = tf.data.Dataset.from_generator(source.elements, output_signature=tf.TensorSpec((), tf.float32))
+        thread = threading.Thread(target=list, args=(dataset,))
+        thread.start()
+        assert told.wait()
+        (finding,) = recording.findings(select=["hang"])
+        end.set()
+        thread.join()
+    assert told.texts[0].startswith("pyfunc-debug: a call works for long:")
+    assert re.search(r"waits for data from another process, some [\d,]+ times a second", told.texts[0])
+    assert "it is a generator, and has yielded no element for" in told.texts[0]
+    line = Pieces.gather.__code__.co_firstlineno + 5
+    assert "has yielded nothing for" in finding.message
+    assert f"`if len(kept) < 10000000` in line {line} leaves out the yield" in finding.message
+    assert "nothing moved" not in finding.message
+    (late,) = recording.findings(select=["hang"])
+    assert late.severity == "warning"
+    assert "yielded nothing for" in late.message
+
+
+def test_a_body_that_takes_pieces_works(told, pieces):
+    end = threading.Event()
+
+    def total(x):
+        count = 0
+        while not end.is_set():
+            count += len(pieces._recv(1).getvalue())
+        return x + 0 * count
+
+    recording, thread = working(told, total)
+    (finding,) = recording.findings(select=["hang"])
+    end.set()
+    thread.join()
+    recording.stop()
+    assert told.texts[0].startswith("pyfunc-debug: a call works for long:")
+    assert "yielded" not in told.texts[0]
+    assert "has not ended: it has worked for" in finding.message
+    assert recording.findings(select=["hang"]) == []  # it ended
+
+
+def test_a_queue_that_is_asked_in_vain_now_and_then_stands_still(told):
+    items: queue.Queue = queue.Queue()
+
+    def take(x):
+        while True:
+            try:
+                return items.get(timeout=0.09)
+            except queue.Empty:
+                continue
+
+    recording = run_until_told(told, take, lambda: items.put(1.0))
+    assert told.texts[0].startswith("pyfunc-debug: nothing moves in these calls:")
+    (finding,) = recording.findings(select=["hang"])
+    assert "an item of a queue" in finding.message
 
 
 def test_a_young_call_is_left_alone():

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.datasets import rebound_datasets
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.waits import ended_children, enqueuers, forked_pools, handed
+from pyfunc_debug.doctor.waits import ended_children, enqueuers, forked_pools, gathered, handed
 from pyfunc_debug.doctor.waits.unlocked import unlocked
 from pyfunc_debug.program.waiting import FOR_PROCESSES
 from pyfunc_debug.records import Finding
@@ -31,8 +31,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     by_hand = {call for _, call, stop in facts.notices["stop"] if stop.get("interrupted")}
     for node, call, noticed in facts.notices["hang"]:
         if noticed.get("working"):  # no hang, if it ended
-            if call is not None and call in running | by_hand:
-                yield _endless(facts, node, call, noticed)
+            gathers = noticed.get("again") and noticed.get("yields")
+            if call is not None and (call in running | by_hand or gathers):
+                yield _endless(facts, node, call, noticed, call not in running)
             continue
         if facts.notices["forked"] and (noticed["what"] in FOR_PROCESSES or not noticed["frames"]):
             continue  # the finding forked-process says it
@@ -177,8 +178,16 @@ def _again(facts: Facts, noticed: dict[str, Any]) -> str:
     return pastes.written(pastes.replaced(facts, file, {call: new})) if "." in new else ""
 
 
-def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any]) -> Finding:
-    """A call that worked, and did not end."""
+def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any], over: bool) -> Finding:
+    """A call that worked, and did not end; or one of a generator that took pieces of data, and yielded late if at all.
+
+    Args:
+      facts: The recording.
+      node: The call's node.
+      call: Its number.
+      noticed: What was seen of it.
+      over: Whether it ended.
+    """
     file, lines = str(noticed["frames"][0][0]), list(noticed["lines"])
     body = facts.nodes[node].body if node is not None else "a call"
     where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
@@ -186,6 +195,10 @@ def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any])
     ended = "has not ended: it has worked" if live else "did not end: it worked"
     text = f"call #{call} of {body} {ended} for {noticed['age_s']:.0f} s and more"
     text += f", and was in {where} each of {noticed['working']} times that it was looked at"
+    if noticed.get("again") and noticed.get("yields"):
+        none = "yielded nothing" if over else "has yielded nothing" if live else "never yielded: it worked"
+        text = f"call #{call} of {body} {none} for {noticed['age_s']:.0f} s and more"
+    text += gathered.sentence(facts, noticed, not live)
     loops = [one for line in lines for one in pastes.around(facts.tree(file), line, ast.While)]
     loop = max(loops, key=lambda one: one.lineno, default=None)
     within = range(loop.lineno, (loop.end_lineno or loop.lineno) + 1) if loop is not None else ()
@@ -203,9 +216,13 @@ def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any])
         fix = pastes.written(Edit(file, loop.lineno, loop.lineno, (f"{indent}for turn in range(10_000):",)))
     elif loop is not None:
         fix = f"let what `{ast.unparse(loop.test)}` reads change in each turn of the loop of line {loop.lineno}"
-    evidence = tuple(f"{facts.source_line(file, line)} {facts.line(file, line).strip()}" for line in lines[:4])
+    shown = [(file, line) for line in lines[:4]]
+    if noticed.get("again"):
+        shown = list(dict.fromkeys((str(one[0]), int(one[1])) for one in noticed["frames"]))[-4:]
+        fix = gathered.fix(facts, noticed) or fix
+    evidence = tuple(f"{facts.source_line(*one)} {facts.line(*one).strip()}" for one in shown)
     return Finding(
-        NAMES[0], "warning" if live else "error", node, (call,), text, fix, file, lines[0], evidence=evidence,
+        NAMES[0], "warning" if live or over else "error", node, (call,), text, fix, file, lines[0], evidence=evidence,
         confidence="measured" if empty is not None else "likely",
     )  # fmt: skip
 
