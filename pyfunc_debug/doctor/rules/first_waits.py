@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.datasets import session_shuffles
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Node
@@ -37,6 +38,36 @@ def check(facts: Facts) -> Iterator[Finding]:
         if facts.calls(slow.id).total_ns >= _OF_BODY * first_ns:
             told.add((site[0], site[1]))
             yield _finding(facts, loop, slow, int(stages[place]["buffer"]), wall)
+    seen = {token for loop in facts.meta.get("inputs") or [] for stage in loop["stages"] for token in stage["tokens"]}
+    for node in facts.nodes.values():
+        if node.token not in seen and facts.calls(node.id).count >= _LEAST:
+            yield from _of_session(facts, node)
+
+
+def _of_session(facts: Facts, node: Node) -> Iterator[Finding]:
+    """Of what a session of TensorFlow 1 reads, whose loop nobody sees."""
+    one = session_shuffles.filled(facts, node)
+    if one is None or one.buffer < _LEAST or one.body_ns < _OF_BODY * one.took_ns:
+        return
+    if one.took_ns < max(facts.least_ns(_LEAST_NS), _SHARE * (facts.wall_ns or 0)):
+        return
+    name, each = facts.name(node), one.body_ns / min(one.made, one.buffer) / 1e6
+    share = f", {percent(one.took_ns / facts.wall_ns)} of the time in all" if facts.wall_ns else ""
+    if one.full:
+        text = f"the first element came no sooner than after {one.took_ns / 1e9:.1f} s{share}"
+        rest = f". Of {one.made:,} elements at most {one.made - one.buffer + 1:,} left it"
+    else:
+        text = f"no element came in {one.took_ns / 1e9:.1f} s{share}"
+        rest = f". It held {one.made:,} when the program ended, and was still being filled"
+    fix, size = session_shuffles.smaller(facts, one)
+    mixes = f"this mixes {size:,} elements at a time, not {one.buffer:,}: where neighbours are alike, " if fix else ""
+    yield Finding(
+        NAMES[0], "warning", node.id, (),
+        f"{text}: shuffle({one.buffer:,}) gives nothing until it holds as many elements, or all there are, and {name} "
+        f"takes {each:.1f} ms for each{rest}",
+        fix or "a smaller buffer, which mixes less", one.file, one.call.end_lineno or one.call.lineno,
+        evidence=(f"{mixes}shuffle names, files or indices before {name} reads them",), confidence="likely",
+    )  # fmt: skip
 
 
 def _finding(facts: Facts, loop: dict[str, Any], slow: Node, buffer: int, wall: int) -> Finding:
