@@ -24,6 +24,7 @@ from pyfunc_debug.job.children import file_in, record_children
 from pyfunc_debug.job.copies import Copies, is_url
 from pyfunc_debug.pfrec.folders import Chosen, free_path
 from pyfunc_debug.places import source_line
+from pyfunc_debug.program.error_text import is_interrupt
 from pyfunc_debug.records import Finding
 from pyfunc_debug.stops.rules import WHENS, Breakpoint
 from pyfunc_debug.stops.terminal import Answers
@@ -108,7 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
         ending.interrupted = isinstance(error, KeyboardInterrupt)
         report(error, program)
         ending.explained = recording.explain_failure(error) or recording.explained
-        ending.failed = type(error).__name__ if isinstance(error, Exception) else ""
+        name = type(error).__name__
+        ending.failed = name if isinstance(error, Exception) and not is_interrupt(name, str(error)) else ""
         return 1
     finally:
         for one in breaks:

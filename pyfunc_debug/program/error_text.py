@@ -17,6 +17,16 @@ _NOT_THE_CAUSE = re.compile(r"\s*$|Graph execution error|Detected at node|Node: 
 _DECORATION = re.compile(r"\{\{function_node [^}]*\}\}\s*|\s*\[Op:[^\]]*\]|\s+name:\s*\S*$")
 
 
+def is_interrupt(name: str, message: str) -> bool:
+    """Whether an exception is Ctrl-C's, as pybind11 tells of one that came while a session of TensorFlow failed, too.
+
+    Args:
+      name: Name of the exception's type.
+      message: Its text.
+    """
+    return name == "KeyboardInterrupt" or (name == "RuntimeError" and "REPLACED BY KeyboardInterrupt" in message)
+
+
 def error_text(error: BaseException) -> tuple[str, str | None]:
     """What happened, as `Type: first line`, and where.
 

@@ -19,7 +19,7 @@ from pyfunc_debug.doctor.failures.reading.source import short
 from pyfunc_debug.doctor.generators.element_numbers import element_number
 from pyfunc_debug.doctor.rules.shared_state import locked
 from pyfunc_debug.doctor.text import held_names
-from pyfunc_debug.program.error_text import plain
+from pyfunc_debug.program.error_text import is_interrupt, plain
 from pyfunc_debug.program.frames import is_installed, is_tensorflow
 from pyfunc_debug.records import FROM_GENERATOR, Finding, Node, Severity
 
@@ -36,6 +36,12 @@ _CONVERTING = re.compile(
     r"[Cc]onvert|Tensor conversion|EagerTensor of dtype|unsupported (?:object )?type|array element with a sequence"
     r"|compute Pack as input|Invalid dtype argument value"
 )
+
+
+_OF_PIPES = ("EOFError", "BrokenPipeError", "ConnectionResetError")
+"""What a body fails with whose other process Ctrl-C ended, too."""
+_END_NS = 5_000_000_000
+"""How long before the end of the recording, at most, a call began that Ctrl-C ended."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -55,6 +61,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     contracts = [one.message for one in failures(facts, ("output-contract", "structure"))]
     lost = any(failures(facts, ("serialization",)))
     rows = [row for row in rows if row[2] is None or not is_tensorflow(row[2])]
+    rows = [row for row in rows if not _by_interrupt(facts, row[4], row[6])]
     for group in together(rows, 4):
         node, body, file, line, kind, _, first, failure = min(group, key=lambda row: int(row[6]))
         counts = {row[0]: row[5] for row in group}
@@ -143,6 +150,15 @@ def _of_batch(call: ast.Call, size: str) -> str:
         f"An element is a batch{f' of {short(size, 20)}' if size else ''} there (line {line}), so ignore_errors would "
         f"leave out its good rows, too: leave out the one row, by a filter before {name}"
     )
+
+
+def _by_interrupt(facts: Facts, kind: str, first: int) -> bool:
+    """Whether a body failed as Ctrl-C ended the program, and the process that it had data from."""
+    ended, end_ns = facts.meta.get("ended"), facts.meta.get("end_ns")
+    if kind not in _OF_PIPES or not isinstance(ended, dict) or end_ns is None:
+        return False
+    ((start_ns,),) = facts.reader.rows("SELECT start_ns FROM call WHERE id = ?", (first,))
+    return is_interrupt(str(ended.get("error")), str(ended.get("message"))) and end_ns - start_ns < _END_NS
 
 
 def _plain(error: str) -> str:
