@@ -113,7 +113,9 @@ def _not_callable(situation: Situation) -> Explanation | None:
     file, source, _ = call
     text = source.text(given)
     plain = isinstance(given, ast.Call) and not given.args and not given.keywords
-    new = source.text(given.func) if plain and isinstance(given, ast.Call) else f"lambda: {text}"
+    own = _kept_name(source, call[2], given)
+    new = f"lambda{own and f' {own}={text}'}: {own or text}"
+    new = source.text(given.func) if plain and isinstance(given, ast.Call) else new
     found = source.replaced({given: new})
     cause = (
         f"{short(text, 30)} is a generator already. Dataset.from_generator takes the function that makes one: it calls "
@@ -127,11 +129,20 @@ def _not_callable(situation: Situation) -> Explanation | None:
         if not hasattr(type(value), "__iter__") and hasattr(type(value), "__len__"):
             # without a length, Python goes on until there is an IndexError: a slice raises none
             cause += f" {text} has a length and items, which the paste goes through."
-            found = source.replaced({given: f"lambda: ({text}[i] for i in range(len({text})))"})
+            items = f"({own or text}[i] for i in range(len({own or text})))"
+            found = source.replaced({given: f"lambda{own and f' {own}={text}'}: {items}"})
     edit = Edit(file, found[0], found[1], (found[2],)) if found is not None and made else _made_each_time(spot, given)
     return Explanation(
         RULE, file, spot.line, cause, edit, "" if edit else "Pass the function that makes it, not called."
     )
+
+
+def _kept_name(source: Source, call: ast.Call, given: ast.expr) -> str:
+    """A name for what a lambda keeps, where its line gives the dataset the object's own name; "" elsewhere."""
+    statement = source.statement(call.lineno)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    same = any(ast.unparse(one) == ast.unparse(given) for one in targets)
+    return source.unused_name("data") if same else ""
 
 
 def _made_each_time(spot: Spot, given: ast.expr) -> Edit | None:
