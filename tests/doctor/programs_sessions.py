@@ -628,3 +628,19 @@ def a_cut_graph_that_is_run_without_its_step():
         return loss * 2
 
     two_layers(lambda h: tf.compat.v1.py_func(deltas, [h], tf.float32), train)
+
+
+@triggers("cut-gradient", says="ends at its Less already, in front of ")
+def a_comparison_in_front_of_a_body():
+    with tf.Graph().as_default():
+        x = tf.constant(np.random.default_rng(0).normal(size=(4, 3)).astype("float32"))
+        chosen = tf.compat.v1.get_variable("chosen", (3, 2))
+        weights = tf.compat.v1.get_variable("weights", (3, 1))
+        logits = tf.matmul(x, chosen)
+        mask = tf.cast(logits[:, 0] < logits[:, 1], tf.float32)
+        places = tf.compat.v1.py_func(lambda m: np.argsort(-m)[:2].astype(np.int64), [mask], tf.int64)
+        loss = tf.reduce_mean(tf.matmul(tf.gather(x, places), weights) ** 2)
+        train = tf.compat.v1.train.AdamOptimizer().minimize(loss)
+        with tf.compat.v1.Session() as session:
+            session.run(tf.compat.v1.global_variables_initializer())
+            session.run(train)

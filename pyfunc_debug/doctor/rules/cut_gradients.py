@@ -23,6 +23,9 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)
 _SHOWN = 3
+_STEPS = {"ArgMax", "ArgMin", "Ceil", "Equal", "Floor", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual",
+          "Rint", "Round", "Sign", "Where"}  # fmt: skip
+"""Ops without a gradient, or with one of 0."""
 _ASKS = ("minimize", "compute_gradients", "gradients")
 
 
@@ -68,6 +71,10 @@ def check(facts: Facts) -> Iterator[Finding]:
             )
         else:
             why = f"{_capital(called)} gets whole numbers that are computed from them, and these have no gradient"
+        step = next((one for one in path[1:-1] if one in _STEPS), "")
+        if step and numpy:
+            why = f"The way to the loss ends at its {step} already, in front of {called}: what a {step} gives moves in "
+            why += "steps, and no body behind it gets a gradient back"
         site = facts.site(number)
         name = facts.name(node)
         made, function = pastes.call_of(facts, node), facts.function(node)
@@ -77,13 +84,15 @@ def check(facts: Facts) -> Iterator[Finding]:
         moves = way(function)
         if function is not None and moves in (Way.FOLLOWS, Way.STEPS):
             flat = flat or first_step(function)
-        through = straight_through(facts, node) if numpy else ""
+        through = straight_through(facts, node) if numpy and not step else ""
         if through:
             why += f". The lines below keep its values, which move in steps; {TOLD}"
         yield Finding(
             "cut-gradient", "warning", number, (),
             what + why,
-            f"give the variables to {name} in inp=[...] of a tf.py_function, with tf.* ops in it, no NumPy"
+            f"a loss on what goes into the {step} trains them; behind it, only @tf.custom_gradient around both"
+            if step and numpy
+            else f"give the variables to {name} in inp=[...] of a tf.py_function, with tf.* ops in it, no NumPy"
             if not path and not noticed.get("term")
             else _smooth(facts, node)
             or through
