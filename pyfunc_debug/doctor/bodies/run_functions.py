@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor import code
@@ -40,9 +40,18 @@ def functions_that_ran(facts: Facts) -> list[Ran]:
         found[key] = one
         if one.file not in names:
             names[one.file] = _named(facts.tree(one.file))
-        called = {code.called_name(part.func) for part in ast.walk(one.function) if isinstance(part, ast.Call)}
-        todo += [Ran(one.file, each) for name, each in names[one.file].items() if name in called]
+        todo += [Ran(one.file, each) for each in _called(names[one.file], one.function)]
     return list(found.values())
+
+
+def called_by(tree: ast.AST | None, function: Definition) -> list[ast.FunctionDef]:
+    """The functions and methods of its file that a function calls by their names: those that one has alone."""
+    return [one for one in _called(_named(tree), function) if one is not function]
+
+
+def _called(named: Mapping[str, ast.FunctionDef], function: Definition) -> list[ast.FunctionDef]:
+    called = {code.called_name(part.func) for part in ast.walk(function) if isinstance(part, ast.Call)}
+    return [each for name, each in named.items() if name in called]
 
 
 def _recorded(facts: Facts) -> Iterator[Ran]:

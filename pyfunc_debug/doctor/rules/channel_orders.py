@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.run_functions import Ran, functions_that_ran
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
@@ -27,26 +28,13 @@ _DECODED = re.compile(r"\bdecode_(?:jpeg|png|image)\(|\bload_img\(|\bImage\.open
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line that reads an image."""
-    bodies: dict[int, tuple[Definition, list[int], str]] = {}
-    for group in facts.lines:
-        function = facts.function(group[0])
-        if function is not None and facts.calls_of(group).count and group[0].file is not None:
-            bodies[id(function)] = function, [one.id for one in group], group[0].file
-    generators = [node for node in facts.nodes.values() if facts.is_generator(node) and facts.calls(node.id).count]
-    for node in generators:
-        function = facts.function(node)
-        if function is not None and node.file is not None:
-            bodies[id(function)] = function, [node.id], node.file
-    told: set[int] = set()
-    for function, nodes, file in bodies.values():
-        own, cv2 = pastes.source(facts, file), pastes.module(facts, file, "cv2")
+    for ran in functions_that_ran(facts):
+        own, cv2 = pastes.source(facts, ran.file), pastes.module(facts, ran.file, "cv2")
         if cv2 is None or _TURNED.search("\n".join(own.code)):
             continue
         expects = _expects(own)
-        for call in _reads(function, own, cv2) if expects else ():
-            if call.lineno not in told:
-                told.add(call.lineno)
-                yield _finding(facts, file, nodes[0], call, cv2, expects)
+        for call in _reads(ran.function, cv2) if expects else ():
+            yield _finding(facts, ran, call, cv2, expects)
 
 
 def _expects(own: Source) -> str:
@@ -63,25 +51,21 @@ def _expects(own: Source) -> str:
     return ""
 
 
-def _reads(function: Definition, own: Source, cv2: str) -> Iterator[ast.Call]:
-    """The calls that read an image with its colours: of a function, and of those of its file that it calls."""
-    called = {pastes.last_name(one.func) for one in code.own_nodes(function) if isinstance(one, ast.Call)}
-    others = [one for one in pastes.walk(own.tree, ast.FunctionDef) if one.name in called and one is not function]
+def _reads(function: Definition, cv2: str) -> Iterator[ast.Call]:
+    """The calls of a function that read an image with its colours."""
     names = [f"{cv2}.{one}" for one in _READS]
-    for one in (function, *others):
-        for call in code.own_nodes(one):
-            if not isinstance(call, ast.Call) or not call.args or dotted(call.func) not in names:
-                continue
+    for call in code.own_nodes(function):
+        if isinstance(call, ast.Call) and call.args and dotted(call.func) in names:
             flags = argument(call, 1, "flags")
             if flags is None or _COLORS.search(ast.unparse(flags)):
                 yield call
 
 
-def _finding(facts: Facts, file: str, node: int, call: ast.Call, cv2: str, expects: str) -> Finding:
-    own = pastes.source(facts, file)
+def _finding(facts: Facts, ran: Ran, call: ast.Call, cv2: str, expects: str) -> Finding:
+    own, file = pastes.source(facts, ran.file), ran.file
     new = f"{cv2}.cvtColor({own.text(call)}, {cv2}.COLOR_BGR2RGB)"
     return Finding(
-        NAMES[0], "warning", node, (),
+        NAMES[0], "warning", ran.group[0].id if ran.group else None, (),
         f"{own.text(call)} gives the channels as blue, green, red, and nothing turns them: {expects}",
         pastes.written(pastes.replaced(facts, file, {call: new})) or new, file, call.lineno, confidence="likely",
     )  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.run_functions import called_by
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Finding, Node
@@ -45,19 +46,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         if function is None or count < _LEAST_CALLS or node.file is None:
             continue
         own = pastes.source(facts, node.file)
-        for holder in (function, *_called(function, own)):
+        for holder in (function, *called_by(own.tree, function)):
             fit = _fit(holder, own)
             if fit is not None and (node.file, fit.call.lineno) not in told:
                 told.add((node.file, fit.call.lineno))
                 yield _finding(facts, node, count, fit)
                 break
-
-
-def _called(function: Definition, own: Source) -> list[Definition]:
-    """The functions of its file that a body calls by their names."""
-    called = {pastes.last_name(one.func) for one in code.own_nodes(function) if isinstance(one, ast.Call)}
-    found = [one for one in pastes.walk(own.tree, ast.FunctionDef) if one.name in called and one is not function]
-    return [one for one in found if sum(each.name == one.name for each in found) == 1]
 
 
 def _fit(function: Definition, own: Source) -> _Fit | None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.run_functions import called_by
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding
@@ -26,8 +27,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if function is None or node.file is None or not facts.calls(node.id).count:
             continue
         own = pastes.source(facts, node.file)
-        called = {pastes.last_name(one.func) for one in code.own_nodes(function) if isinstance(one, ast.Call)}
-        every = [function, *(one for one in pastes.walk(own.tree, ast.FunctionDef) if one.name in called)]
+        every = [function, *called_by(own.tree, function)]
         for call in (part for one in every for part in code.own_nodes(one) if isinstance(part, ast.Call)):
             if ast.unparse(call.func) != "hash" or len(call.args) != 1 or (node.file, call.lineno) in told:
                 continue
@@ -50,8 +50,7 @@ def _is_number(parent: ast.AST | None) -> bool:
     """Whether a hash is computed with, or goes into an array: not one that is only compared, or a key."""
     if isinstance(parent, (ast.BinOp, ast.List, ast.ListComp, ast.Return, ast.Tuple)):
         return True
-    called = isinstance(parent, ast.Call) and pastes.last_name(parent.func) not in _KEYS
-    return called
+    return isinstance(parent, ast.Call) and pastes.last_name(parent.func) not in _KEYS
 
 
 def _is_text(facts: Facts, node: int, given: ast.expr) -> bool:
