@@ -299,8 +299,8 @@ class HangWatch:
             return
         if pool:
             lines.append(
-                f"  {len(still)} calls wait at once, as many as TensorFlow's pool has threads: nobody may be left to "
-                "do what they wait for"
+                f"  {len(still)} calls wait at once, no fewer than TensorFlow's pool has threads: nobody may be left "
+                "to do what they wait for"
             )
         if self._forked and all(state.what in FOR_PROCESSES or not state.stack for _, state in new):
             return  # said of the processes that they wait for

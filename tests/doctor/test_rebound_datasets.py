@@ -52,6 +52,18 @@ def test_another_generator_is_left_alone(line, monkeypatch):
     assert told(monkeypatch, line) is None
 
 
+def test_of_two_functions_of_a_name_it_is_the_last_above_the_call(monkeypatch):
+    text, fix, _, at = told(
+        monkeypatch,
+        "other = [1]\ndef rows():\n    for one in other:\n        yield one\nmade = list(rows())\n"
+        "data = [2]\ndef rows():\n    for one in data:\n        yield one\n"
+        "data = Dataset.from_generator(rows, t)",
+    )
+    assert "rows reads data when it is called" in text
+    assert "def rows(data=data):" in fix
+    assert at == 7
+
+
 def test_a_function_that_loops_over_the_name_keeps_it_by_a_default(monkeypatch):
     text, fix, _, at = told(
         monkeypatch,

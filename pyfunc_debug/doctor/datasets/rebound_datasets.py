@@ -46,10 +46,13 @@ def _of_function(
     own: Source, file: str, call: ast.Call, called: str, names: list[str]
 ) -> tuple[str, str, str, int] | None:
     """The same of a function that loops over the name: its value of before becomes the default of an argument."""
-    functions = [one for one in ast.walk(own.tree) if isinstance(one, ast.FunctionDef) and one.name == called]
-    if len(functions) != 1 or len(names) != 1:
+    functions = [
+        one for one in ast.walk(own.tree)
+        if isinstance(one, ast.FunctionDef) and one.name == called and one.lineno < call.lineno
+    ]  # fmt: skip
+    if not functions or len(names) != 1:
         return None
-    function, name = functions[0], names[0]
+    function, name = max(functions, key=lambda one: one.lineno), names[0]  # a name may have been another's before
     looped = [one.iter for one in code.own_nodes(function) if isinstance(one, ast.For)]
     looped += [
         one for one in code.own_nodes(function) if isinstance(one, ast.Call) and dotted(one.func) in ("iter", "next")

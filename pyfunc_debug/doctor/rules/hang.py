@@ -56,8 +56,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         message = f"nothing moved in {several} for {age:.0f} s: it {waits}.{held}{after}"
         if pool and not ended:
             message += (
-                f" {pool} calls waited at once, as many as TensorFlow's pool has threads: nobody was left to do what "
-                "they waited for"
+                f" {pool} calls waited at once, no fewer than TensorFlow's pool has threads: nobody was left to do "
+                "what they waited for"
             )
         dead: dict[str, Any] = noticed.get("dead") or {}  # type: ignore[assignment]
         if dead:
