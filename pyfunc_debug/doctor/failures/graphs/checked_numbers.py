@@ -33,6 +33,10 @@ _COMES = {
     "PyFuncStateless": "what its body returned", "EagerPyFunc": "what its body returned",
 }  # fmt: skip
 """Ops that compute nothing: the numbers came so."""
+_MOVES = {"BroadcastTo", "Cast", "ConcatV2", "ExpandDims", "GatherNd", "GatherV2", "Identity", "Pack", "Pad", "PadV2",
+          "Reshape", "ReverseV2", "Slice", "Squeeze", "StridedSlice", "Tile", "Transpose", "Unpack"}  # fmt: skip
+"""Ops that give the numbers that they get: the first of them to be checked got what no op computed."""
+_IN_DATA = "Look for it in the data, by np.isfinite(x).all() of each, and leave such elements out."
 _ADVICE = {
     "Log": "Keep what it is given above 0: tf.maximum(x, 1e-7).",
     "RealDiv": "Write tf.math.divide_no_nan(a, b), which gives 0 there, or keep b away from 0.",
@@ -59,8 +63,13 @@ def explain(situation: Situation) -> Explanation | None:
         cause = f"{op} in the gradient of this line is the first checked op that gave {what}."
         return Explanation(RULE, spot.file, spot.line, cause, None, _LOOK)
     if op in _COMES:
-        advice = "Look for it in the data, by np.isfinite(x).all() of each, and leave such elements out."
-        return Explanation(RULE, spot.file, spot.line, f"{_COMES[op]} has {what}.", None, advice)
+        return Explanation(RULE, spot.file, spot.line, f"{_COMES[op]} has {what}.", None, _IN_DATA)
+    if op in _MOVES:
+        cause = (
+            f"{op} in this line is the first checked op that has {what}, and it only moves numbers: they came so, from "
+            "what is fed, read from a dataset, or returned by a body."
+        )
+        return Explanation(RULE, spot.file, spot.line, cause, None, _IN_DATA)
     known = [sizes for _, sizes in _GIVEN.findall(text)[:1]]
     why = _WHY.get((op, infinite), "")
     if op == "Mean" and known and "None" not in known[0] and not re.search(r"\b0\b", known[0]):
