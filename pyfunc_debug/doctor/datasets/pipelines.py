@@ -129,12 +129,6 @@ def built_for(facts: Facts, site: Frame) -> ast.expr | None:
     return value if value is not None and _BUILDS.search(ast.unparse(found[0])) else None
 
 
-def dataset_name(facts: Facts, site: Frame | None) -> str:
-    """The variable that a line takes its elements from; "dataset" where it is none."""
-    statement = pastes.source(facts, site.file).statement(site.line) if site is not None else None
-    return (_dataset(statement) if statement is not None else None) or "dataset"
-
-
 def _dataset(statement: ast.stmt) -> str | None:
     """The variable that a statement takes its elements from."""
     if isinstance(statement, (ast.For, ast.AsyncFor)):
