@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.run_functions import called_by
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.records import Finding
 
 NAMES = ("hashed-text",)
@@ -36,12 +35,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             told.add((node.file, call.lineno))
             text = own.text(call.args[0])
             new = f"zlib.crc32({text} if isinstance({text}, bytes) else {text}.encode())"
-            edits = [pastes.replaced(facts, node.file, {call: new}), _imported(facts, node.file)]
             yield Finding(
                 NAMES[0], "warning", node.id, (),
                 f"{facts.name(node)} makes numbers of {own.text(call)}, and Python hashes texts and bytes otherwise in "
                 "each run: a model that is saved knows the numbers of this run only",
-                pastes.written(*(one for one in edits if one is not None)) or new, node.file, call.lineno,
+                pastes.written(pastes.replaced(facts, node.file, {call: new})) or new, node.file, call.lineno,
                 evidence=(f"line {call.lineno}: {facts.line(node.file, call.lineno)}",), confidence="likely",
             )  # fmt: skip
 
@@ -65,12 +63,3 @@ def _is_text(facts: Facts, node: int, given: ast.expr) -> bool:
         for one in ast.walk(given)
     )
     return bool(strings) or said
-
-
-def _imported(facts: Facts, file: str) -> Edit | None:
-    """`import zlib` above the first import of a file that has none of it."""
-    if pastes.module(facts, file, "zlib") is not None:
-        return None
-    imports = [one for one in pastes.walk(facts.tree(file), ast.stmt) if isinstance(one, (ast.Import, ast.ImportFrom))]
-    plain = [one for one in imports if not (isinstance(one, ast.ImportFrom) and one.module == "__future__")]
-    return pastes.above(facts, file, plain[0].lineno, "import zlib") if plain else None

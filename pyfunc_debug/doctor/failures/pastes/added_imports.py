@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.reading.source import Source, indent_of, read
 
 MODULES = {
     "tf": "tensorflow", "np": "numpy", "keras": "keras", "math": "math", "functools": "functools",
-    "threading": "threading", "os": "os", "asyncio": "asyncio",
+    "threading": "threading", "os": "os", "asyncio": "asyncio", "zlib": "zlib",
 }  # fmt: skip
 """Names that pastes have for modules."""
 _STARS = ("tensorflow", "keras", "tf_keras", "numpy", "sklearn", "typing")
