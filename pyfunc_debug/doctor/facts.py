@@ -324,6 +324,10 @@ class Facts:
         """The outputs of a call, likewise."""
         return self._values(call, "output")
 
+    def shown(self, call: int) -> str:
+        """`call #3: x float32[3] ... -> out ...`: a call as evidence."""
+        return f"call #{call}: {self.inputs(call)} -> {self.outputs(call)}"
+
     def _values(self, call: int, role: str) -> str:
         rows = self.reader.rows(
             "SELECT path, text FROM value WHERE call = ? AND role = ? ORDER BY position LIMIT 4", (call, role)

@@ -60,6 +60,8 @@ _PROMPTS = {
 """File and function on the stack of a thread that another debugger holds."""
 _CALLS = os.path.join("tensorflow", "python", "ops", "script_ops.py")
 """TensorFlow calls bodies from there."""
+_STOPS = f"pyfunc_debug{os.sep}stops"
+"""Frames of ours that hold a call at a stop."""
 _OF_TENSORFLOW = (" inside TensorFlow", ", to run what this line asked for")
 _PLAIN = (int, float, bool, str)
 _SHORT = 60
@@ -130,7 +132,7 @@ def waiting(ident: int) -> Waiting | None:
     one: FrameType | None = frame
     while one is not None:
         file = one.f_code.co_filename
-        stopped = stopped or f"pyfunc_debug{os.sep}stops" in file
+        stopped = stopped or _STOPS in file
         stopped = stopped or (os.path.basename(file), one.f_code.co_name) in _PROMPTS | _QUESTIONS
         if is_user(file):
             stack.append(Frame(file, one.f_lineno, one.f_code.co_name, line_text(file, one.f_lineno)))
@@ -187,7 +189,7 @@ def bodies_at_work() -> list[tuple[Place, Place]]:
         while one is not None:
             code = one.f_code
             file = code.co_filename
-            if f"pyfunc_debug{os.sep}stops" in file:
+            if _STOPS in file:
                 break
             if is_user(file):
                 body = file, code.co_firstlineno

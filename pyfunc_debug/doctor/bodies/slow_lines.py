@@ -121,8 +121,7 @@ def _looked_up(facts: Facts, found: SlowLine, own: Source, function: Definition,
     name = own.unused_name(f"place_in_{values}")
     made = f"{name} = {{value: place for place, value in reversed(list(enumerate({values})))}}"
     edit = pastes.replaced(facts, found.file, {calls[0]: f"{name}[{own.text(calls[0].args[0])}]"})
-    first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
-    return pastes.written(pastes.above(facts, found.file, first, made), edit)
+    return pastes.written(pastes.above(facts, found.file, pastes.first_line(function), made), edit)
 
 
 def _once(facts: Facts, found: SlowLine, own: Source, function: Definition, statement: ast.stmt) -> str:

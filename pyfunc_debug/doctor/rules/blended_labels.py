@@ -144,7 +144,7 @@ def _finding(
         "for another class, or for none",
         pastes.written(pastes.replaced(facts, file, {call: new})) or new, file, call.lineno,
         several(one.id for one in origin.group),
-        (f"call #{first.call}: {facts.inputs(first.call)} -> {facts.outputs(first.call)}",), "likely",
+        (facts.shown(first.call),), "likely",
     )  # fmt: skip
 
 
@@ -240,5 +240,5 @@ def _in_body(facts: Facts, first: Output, function: Definition) -> Iterator[Find
             f"class 0 and class 2, stands for another class",
             pastes.written(pastes.replaced(facts, node.file, {call: new})), node.file, call.lineno,
             several(one.id for one in first.group),
-            (f"call #{shown}: {facts.inputs(shown)} -> {facts.outputs(shown)}",), "likely",
+            (facts.shown(shown),), "likely",
         )  # fmt: skip

@@ -119,7 +119,7 @@ def _resized(facts: Facts, group: Sequence[Node], function: Definition, call: as
         f"{np}.resize does not scale an image: it takes the numbers of {text} {sizes_of(first.shape)} as one row, "
         f"{how}, and cuts it into {sizes_of(sizes)}",
         fix or f"{tf}.image.resize(image, (height, width)).numpy()", node.file, call.lineno,
-        evidence=(f"call #{first.call}: {facts.inputs(first.call)} -> {facts.outputs(first.call)}",),
+        evidence=(facts.shown(first.call),),
     )  # fmt: skip
 
 

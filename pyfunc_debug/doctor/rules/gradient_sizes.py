@@ -70,5 +70,5 @@ def _found(facts: Facts, group: list[Node], rule: str, call: int, ratio: float, 
         "gradients = [tf.clip_by_norm(gradient, 1.0) for gradient in gradients]  # before apply_gradients" if large
         else squashed(facts, node) or f"give {name} inputs of the size of 1: divide them by what they are on average",
         node.file, node.line, several(one.id for one in group),
-        (f"gradient call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",), "measured",
+        (f"gradient {facts.shown(call)}",), "measured",
     )  # fmt: skip

@@ -166,7 +166,7 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
         "input-bound", "warning", None, (), message, cures[0], file, line,
         confidence="likely" if loop.at_most or pace is not None else "measured",
         evidence=(
-            bodies, *([slow_lines.said(facts, slow)] if slow is not None and slow_lines.said(facts, slow) else []),
+            bodies, *filter(None, [slow_lines.said(facts, slow) if slow is not None else ""]),
             *_crossings(facts, loop), *([] if buffers is None else [buffers[0]]), *_held(facts, slow),
             *(recomputed.would_hold_then(facts, slow, cures[0]) if slow is not None else ()),
             *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2],

@@ -40,5 +40,5 @@ def check(facts: Facts) -> Iterator[Finding]:
                 f"as {facts.name(body)} returned it, up to {high:g}",
                 pastes.written(pastes.replaced(facts, file, {call: new})) or new, file, call.lineno,
                 several(one.id for one in origin.group),
-                (f"call #{seen[0].call}: {facts.inputs(seen[0].call)} -> {facts.outputs(seen[0].call)}",),
+                (facts.shown(seen[0].call),),
             )  # fmt: skip

@@ -112,7 +112,7 @@ def _finding(facts: Facts, group: Sequence[Node], node: ast.expr, seen: list[Giv
     return Finding(
         NAMES[0], "error", group[0].id, (call,), f"{facts.name(group[0])} returned 0 or 1 only: {message}", fix,
         group[0].file, node.lineno, several(one.id for one in group),
-        (f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",),
+        (facts.shown(call),),
     )  # fmt: skip
 
 

@@ -114,8 +114,8 @@ def _gradients(facts: Facts) -> Iterator[Finding]:
             f"were finite{spread(facts, counts)}, first in call #{first}, of call #{forward}{origin}",
             edit or facts.stop_at(body, "after", "not np.isfinite(outputs[0]).all()"),
             file, suspect or line, several(counts),
-            (f"call #{forward}: {facts.inputs(forward)} -> {facts.outputs(forward)}",
-             f"its gradient, call #{first}: {facts.inputs(first)} -> {facts.outputs(first)}"),
+            (facts.shown(forward),
+             f"its gradient, {facts.shown(first)}"),
         )  # fmt: skip
 
 

@@ -105,7 +105,7 @@ def _finding(facts: Facts, nodes: list[Node], pair: tuple[int, int, bool], why: 
         NAMES[0], "warning", node.id, (first, second),
         f"{node.body} gave different outputs for equal inputs, in calls #{first} and #{second}. {cause}",
         fix, node.file, why.line if why is not None else node.line, several(one.id for one in nodes),
-        tuple(f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}" for call in (first, second)),
+        tuple(facts.shown(call) for call in (first, second)),
     )  # fmt: skip
 
 

@@ -60,5 +60,5 @@ def _finding(
         "stands for no class",
         pastes.written(pastes.replaced(facts, file, pieces)), file, call.lineno,
         several(one.id for one in origin.group),
-        (f"call #{first.call}: {facts.inputs(first.call)} -> {facts.outputs(first.call)}",),
+        (facts.shown(first.call),),
     )  # fmt: skip

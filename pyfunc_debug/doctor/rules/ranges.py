@@ -103,8 +103,8 @@ def _constant(facts: Facts, node: Node, ids: str) -> Iterator[Finding]:
         f"{node.body} returned {which} in all {count:,} calls, for {different:,} different inputs. Either it "
         "does not use its input as it should, or it can be computed once, outside",
         f"if {meant} is meant to be constant, compute it once, before the loop or the dataset; else use the input",
-        node.file, node.line, evidence=(f"call #{first}: {facts.inputs(first)} -> {facts.outputs(first)}",
-                                        f"call #{last}: {facts.inputs(last)} -> {facts.outputs(last)}"),
+        node.file, node.line, evidence=(facts.shown(first),
+                                        facts.shown(last)),
     )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def _saturated(facts: Facts, node: Node, rows: list[tuple[object, ...]]) -> Iter
         "almost zero",
         squashed(facts, node) or f"scale what goes into {squash}, in {facts.name(node)}",
         node.file, node.line,
-        evidence=(f"call #{full[0]}: {facts.inputs(full[0])} -> {facts.outputs(full[0])}",), confidence="likely",
+        evidence=(facts.shown(full[0]),), confidence="likely",
     )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def _jump(facts: Facts, node: Node, ids: str, rows: list[tuple[object, ...]], us
         f"{node.body} returned values up to {value:.3g} in call #{call}, where they are {usual:.3g} otherwise "
         f"({len(found):,} of {every:,} calls are like it). {_came_in(facts, ids, call, value / usual)}",
         facts.stop_at(node.body, "after", f"np.abs(outputs[0]).max() > {_JUMP * usual:.3g}"), node.file, node.line,
-        evidence=(f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",), confidence="likely",
+        evidence=(facts.shown(call),), confidence="likely",
     )  # fmt: skip
 
 

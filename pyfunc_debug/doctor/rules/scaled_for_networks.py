@@ -72,16 +72,22 @@ def _measured(
     facts: Facts, own: Source, file: str, call: ast.Call, does: str, origin: Output,
     measured: tuple[int, Sequence[Given]],
 ) -> Finding:  # fmt: skip
-    body, (line, seen) = origin.group[0], measured
-    high = max(one.high or 0 for one in seen)
-    scaled = f" (line {line} scales them)" if line else ""
+    body, (_, seen) = origin.group[0], measured
     return Finding(
         NAMES[0], "error", body.id, (seen[0].call,),
-        f"{own.text(call)} takes pixels from 0 to 255: it {does}. {facts.name(body)} returned 0 to {high:.3g} in all "
-        f"{len(seen):,} recorded calls{scaled}, so that all images come out nearly the same",
+        f"{own.text(call)} takes pixels from 0 to 255: it {does}. {_gave(facts, origin, measured)}, so that all images "
+        "come out nearly the same",
         _paste(facts, own, file, call), file, call.lineno, several(one.id for one in origin.group),
-        (f"call #{seen[0].call}: {facts.inputs(seen[0].call)} -> {facts.outputs(seen[0].call)}",), "measured",
+        (facts.shown(seen[0].call),), "measured",
     )  # fmt: skip
+
+
+def _gave(facts: Facts, origin: Output, measured: tuple[int, Sequence[Given]]) -> str:
+    """What a body returned, in which calls, and the line that scales it where one is known."""
+    line, seen = measured
+    scaled = f" (line {line} scales them)" if line else ""
+    high = max(one.high or 0 for one in seen)
+    return f"{facts.name(origin.group[0])} returned 0 to {high:.3g} in all {len(seen):,} recorded calls{scaled}"
 
 
 def _read(facts: Facts, own: Source, file: str, call: ast.Call, does: str, divided: ast.AST) -> Finding:
@@ -160,15 +166,13 @@ def _of_network(
     if origin is None or measured is None:
         return
     body, (line, seen) = origin.group[0], measured
-    high = max(one.high or 0 for one in seen)
-    scaled = f" (line {line} scales them)" if line else ""
     yield Finding(
         NAMES[0], "error", body.id, (seen[0].call,),
-        f"{name} takes pixels from 0 to 255 and scales them itself (line {network.lineno}). {facts.name(body)} "
-        f"returned 0 to {high:.3g} in all {len(seen):,} recorded calls{scaled}: scaled twice, all are nearly the same",
+        f"{name} takes pixels from 0 to 255 and scales them itself (line {network.lineno}). "
+        f"{_gave(facts, origin, measured)}: scaled twice, all are nearly the same",
         _unscaled(facts, own, body.file, line) or f"let {facts.name(body)} return the pixels from 0 to 255, as floats",
         file, network.lineno, several(one.id for one in origin.group),
-        (f"call #{seen[0].call}: {facts.inputs(seen[0].call)} -> {facts.outputs(seen[0].call)}",), "likely",
+        (facts.shown(seen[0].call),), "likely",
     )  # fmt: skip
 
 

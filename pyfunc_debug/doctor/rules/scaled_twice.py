@@ -123,7 +123,7 @@ def _of_division(
         f"in all {len(seen):,} recorded calls, and divided by {by:g} again it is {high / by:.2g} at most",
         pastes.written(_undone(facts, file, own, node, divided, by)), file, node.lineno,
         several(one.id for one in origin.group),
-        (f"call #{seen[0].call}: {facts.inputs(seen[0].call)} -> {facts.outputs(seen[0].call)}",), "measured",
+        (facts.shown(seen[0].call),), "measured",
     )  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def _of_layers(facts: Facts, outputs: Outputs, file: str) -> Iterator[Finding]:
         "without the layer, or with it as below",
         pastes.written(pastes.replaced(facts, file, {scale: new})), file, layers[0].lineno,
         several(one.id for one in origin.group),
-        (f"call #{seen[0].call}: {facts.inputs(seen[0].call)} -> {facts.outputs(seen[0].call)}",), "likely",
+        (facts.shown(seen[0].call),), "likely",
     )  # fmt: skip
 
 

@@ -99,7 +99,7 @@ def _in_body(facts: Facts, group: Sequence[Node], function: Definition) -> Itera
             f"({first.low:.3g} to {first.high:.3g} in call #{first.call})",
             pastes.written(pastes.replaced(facts, node.file, {call: _column(facts, node, call, array, apart)})),
             node.file, call.lineno, several(one.id for one in group),
-            (f"call #{first.call}: {facts.inputs(first.call)} -> {facts.outputs(first.call)}",), "measured",
+            (facts.shown(first.call),), "measured",
         )  # fmt: skip
 
 

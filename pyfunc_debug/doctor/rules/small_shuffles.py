@@ -10,7 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.body_inputs import returned
 from pyfunc_debug.doctor.datasets.cached_chains import kind_of
-from pyfunc_debug.doctor.datasets.held_elements import bytes_of, size_text
+from pyfunc_debug.doctor.datasets.held_elements import TOLD_BYTES, bytes_of, size_text
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.records import Finding, Node
@@ -23,7 +23,6 @@ _LEAST = 40
 _TIMES = 2
 """How many buffers long the rows of one class are."""
 _SHOWN = 3
-_MUCH_BYTES = 300_000_000
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -88,7 +87,7 @@ def _finding(
     ]  # fmt: skip
     shown = ", then ".join(f"{size:,} of class {label:g}" for label, size in runs[:_SHOWN])
     fix = f"shuffle what {facts.name(node)} reads, before it reads it: a buffer of all holds {size_text(held)}"
-    if held < _MUCH_BYTES:
+    if held < TOLD_BYTES:
         pieces: dict[ast.expr, str] = {}
         given = argument(calls[0], 0, "buffer_size") if len(calls) == 1 else None
         if buffer and given is not None:

@@ -57,7 +57,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{facts.name(node)} draws random numbers, and returned its input unchanged in all {count:,} recorded "
             f"calls{why.words}",
             why.fix, node.file, why.line, several(one.id for one in group),
-            (f"call #{first}: {facts.inputs(first)} -> {facts.outputs(first)}",), "measured",
+            (facts.shown(first),), "measured",
         )  # fmt: skip
 
 

@@ -179,7 +179,7 @@ def _finding_of_two(
         f"around, as {worst} in call #{call}",
         pastes.written(pastes.replaced(facts, node.file, pieces)) or new,
         node.file, term.lineno, several(one.id for one in group),
-        (f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",), "measured",
+        (facts.shown(call),), "measured",
     )  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def _finding(
         f"{node.body} computes {ast.unparse(term)} in {dtype}, which holds {bottom} to {top}: what does not fit wraps "
         f"around. In call #{call} {value:.0f} became {became:.0f}",
         fix, node.file, term.lineno, several(one.id for one in group),
-        (f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",
+        (facts.shown(call),
          other),
     )  # fmt: skip
 
@@ -228,7 +228,7 @@ def _finding_of_cast(facts: Facts, group: list[Node], lost: NegativeCast) -> Fin
         f"{_top(lost.kind)} there, -2 becomes {_top(lost.kind) - 1}",
         fix or f"float32 there and in Tout; for an image first: {np}.clip({text}, 0, 255)", node.file, lost.cast.lineno,
         several(one.id for one in group),
-        (f"call #{lost.call}: {facts.inputs(lost.call)} -> {facts.outputs(lost.call)}",),
+        (facts.shown(lost.call),),
     )  # fmt: skip
 
 
