@@ -143,6 +143,13 @@ def root(node: ast.AST) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
+def chain_root(node: ast.AST) -> str:
+    """`ds` of `ds.skip(9).batch(2)`; "" where anything but calls and attributes is between, as in `np.load(f)["x"]`."""
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def called_name(node: ast.expr) -> str:
     """`norm` of `norm` and of `self.norm`; "" for what another object is asked for."""
     if isinstance(node, ast.Name):

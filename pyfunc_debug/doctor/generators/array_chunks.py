@@ -91,15 +91,8 @@ def _is_array(facts: Facts, file: str, name: str) -> bool:
     stored = [one for one in pastes.walk(facts.tree(file), ast.Name) if one.id == name]
     rebound = [one for one in stored if isinstance(one.ctx, ast.Store)]
     given = [one for one in pastes.walk(facts.tree(file), ast.arg) if one.arg == name]
-    calls = all(isinstance(one, ast.Call) and _root(one) == numpy for one in made)
+    calls = all(isinstance(one, ast.Call) and code.chain_root(one) == numpy for one in made)
     return numpy is not None and bool(made) and calls and len(rebound) == len(made) and not given
-
-
-def _root(node: ast.expr) -> str:
-    """`np` of `np.arange(4).reshape(2, 2)`; "" for an archive, `np.load("x.npz")["x"]`, and all else."""
-    while isinstance(node, (ast.Call, ast.Attribute)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _shape_in(signature: ast.expr) -> ast.expr | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.draws.drawn_once import draws_of
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
@@ -47,18 +47,11 @@ def _statements(own: Source, name: str) -> list[tuple[int, int, bool]]:
     for _ in range(_STEPS):
         made = [one for one in every if ast.unparse(one.targets[0]) in waiting]
         found += [(one.lineno, one.end_lineno or one.lineno, alone) for one in made]
-        roots = {root for one in made if (root := _root(one.value)) and root not in waiting}
+        roots = {root for one in made if (root := code.chain_root(one.value)) and root not in waiting}
         if not roots:
             break
         waiting, alone = list(roots), False  # others may be made of it
     return found
-
-
-def _root(value: ast.expr) -> str:
-    """`ds` of `ds.skip(9).batch(2)`."""
-    while isinstance(value, (ast.Call, ast.Attribute)):
-        value = value.func if isinstance(value, ast.Call) else value.value
-    return value.id if isinstance(value, ast.Name) else ""
 
 
 def _stands_in(node: Node, file: str, spans: list[tuple[int, int, bool]]) -> bool:

@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.bodies.turned_sizes import turned
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.axis_orders import axis_order
+from pyfunc_debug.doctor.failures.reading.shapes import fits_shape
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("unknown-shape",)
@@ -53,10 +54,6 @@ def returned_shapes(facts: Facts, node: Node, position: int) -> list[tuple[Shape
     return [(tuple(json.loads(text)), count, first) for text, count, first in rows]
 
 
-def _fits(shape: Shape, known: Shape) -> bool:
-    return len(shape) == len(known) and all(want in (None, got) for got, want in zip(shape, known))
-
-
 def common(shapes: Sequence[Shape]) -> Shape | None:
     """The shape of all of them, with None where they differ; None where not even the rank is one."""
     if len({len(shape) for shape in shapes}) != 1:
@@ -73,7 +70,7 @@ def _wrong(
         if static is None:
             continue
         returned = returned_shapes(facts, node, position)
-        wrong = [(shape, count, first) for shape, count, first in returned if not _fits(shape, static)]
+        wrong = [(shape, count, first) for shape, count, first in returned if not fits_shape(shape, static)]
         if not wrong:
             continue
         shape, _, first = wrong[0]

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.datasets import generator_calls, signature_parts, yielded_keys
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.reading.shapes import fits_shape
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.failures.reading.symbols import is_ndarray
@@ -57,7 +58,7 @@ def explain(
     if 0 in got and len(got) == len(wanted):
         fits = tuple(None if one != other else one for one, other in zip(got, wanted))
         advice = f"{advice[:-1]}. If an empty one is right, declare {fits}."
-    elif len(got) + 1 == len(wanted) and wanted[-1] == _COLORS and _fits(got, wanted[:-1]):
+    elif len(got) + 1 == len(wanted) and wanted[-1] == _COLORS and fits_shape(got, wanted[:-1]):
         image = name or "image"
         advice += f" A grey image has no axis of colors: `np.stack([{image}] * 3, axis=-1)` has one."
     line = yielded_keys.line_of(yields, situation, call) if yields else line
@@ -72,10 +73,6 @@ def before(situation: Situation) -> str:
     if number == 1:
         return "those of the pass before"
     return f"the {number - 1:,} elements before it" if number > _SECOND else "the one before it"
-
-
-def _fits(got: tuple[int, ...], wanted: _Shape) -> bool:
-    return len(got) == len(wanted) and all(other in (None, one) for one, other in zip(got, wanted))
 
 
 def _check(name: str, got: tuple[int, ...], wanted: _Shape) -> str:

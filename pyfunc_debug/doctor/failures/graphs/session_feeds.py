@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.graphs.uninitialized import line_of, session_o
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.nodes import argument
+from pyfunc_debug.doctor.failures.reading.shapes import fits_shape
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import (
@@ -118,7 +119,7 @@ def _of_shape(situation: Situation, spot: Spot, pairs: Iterable[_Pair]) -> Expla
     if new:
         edit = edit_of(spot.file, spot.source.replaced({value: new}))
         return _told(spot, f"{cause}: {why}.", edit, f"Feed {new}.", why != _ROWS)
-    if len(given) == len(wanted) > 0 and wanted[0] is not None and _fits(given[1:], wanted[1:]):
+    if len(given) == len(wanted) > 0 and wanted[0] is not None and fits_shape(given[1:], wanted[1:]):
         edit = _of_any_batch(spot, key)
         cause += f": it was made for batches of {wanted[0]}. None in its place takes any number of rows."
         return _told(spot, cause, edit, f"Make {name} with None as its first size.", False)
@@ -143,7 +144,7 @@ def _fitting(array: Any, wanted: _Shape, text: str, np: str, whole: bool) -> tup
         if array.min() < 0 or array.max() >= classes or (given[0] == classes and wanted[0] in (None, 1)):
             return "", ""  # as many numbers as classes may be one row
         return f"{np}.eye({classes})[{text}]", "numbers of classes, where it takes a row for each with a 1"
-    if _fits(given, wanted[1:]) and wanted[0] in (None, 1):
+    if fits_shape(given, wanted[1:]) and wanted[0] in (None, 1):
         return f"[{text}]", "one row. A list of it is a batch of one"
     if len(given) == 2 and len(wanted) == 1 and given[1] > 1 and _one_hot(array):
         return f"{np}.argmax({text}, axis=1)", "rows with a 1 for the class, where it takes the class's number"
@@ -156,10 +157,6 @@ def _fitting(array: Any, wanted: _Shape, text: str, np: str, whole: bool) -> tup
         return "", ""
     sizes = ", ".join(map(str, (-1, *wanted[1:])))
     return f"{np}.reshape({text}, ({sizes}{',' if len(wanted) == 1 else ''}))", _ROWS
-
-
-def _fits(given: _Shape, wanted: _Shape) -> bool:
-    return len(given) == len(wanted) and all(two in (None, one) for one, two in zip(given, wanted))
 
 
 def _one_hot(array: Any) -> bool:

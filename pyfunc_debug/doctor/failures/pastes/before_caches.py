@@ -56,7 +56,7 @@ def opener(dataset: Any, file: str) -> Opener | None:
       dataset: What is cached.
       file: The file of the line that failed.
     """
-    stages = [one for one in with_inputs([dataset]) if _is_open(one) and not any(map(_is_open, dataset_inputs(one)))]
+    stages = [one for one in with_inputs([dataset]) if is_open(one) and not any(map(is_open, dataset_inputs(one)))]
     if len(stages) != 1 or is_cached(stages[0]):
         return None
     stage = stages[0]
@@ -73,7 +73,8 @@ def opener(dataset: Any, file: str) -> Opener | None:
     return Opener(where, source, statement, call, stage, tensorflow)
 
 
-def _is_open(dataset: Any) -> bool:
+def is_open(dataset: Any) -> bool:
+    """Whether a part of the elements has no rank."""
     return any(shape_of(one) is None for one in leaves(dataset.element_spec))
 
 

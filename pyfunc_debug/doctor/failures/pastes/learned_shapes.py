@@ -9,8 +9,9 @@ from typing import Any
 from pyfunc_debug.doctor.failures.models import keras_calls
 from pyfunc_debug.doctor.failures.pastes import before_caches, wrapping
 from pyfunc_debug.doctor.failures.pastes.as_python import mapped_dataset
+from pyfunc_debug.doctor.failures.pastes.before_caches import is_open
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.failures.reading.datasets import held, leaves, stacks
+from pyfunc_debug.doctor.failures.reading.datasets import held, stacks
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of
@@ -81,7 +82,7 @@ def of_ragged_batch(situation: Situation) -> Edit | None:
 
     The older way is `ds.apply(tf.data.experimental.dense_to_ragged_batch(2))`.
     """
-    open_ones = [one for one in held(situation) if is_dataset(one) and _is_open(one)]
+    open_ones = [one for one in held(situation) if is_dataset(one) and is_open(one)]
     for file, source in situation.sources():
         older = [part for one in method_calls(source.tree, "apply") for part in one.args if _is_ragged_batch(part)]
         found = method_calls(source.tree, "ragged_batch")
@@ -105,7 +106,7 @@ def _mapped(situation: Situation) -> Edit | None:
         return None
     outer, call, _ = found
     statement, dataset = outer.source.statement(call.lineno), mapped_dataset(situation, situation.spots[index])
-    if statement is None or dataset is None or not isinstance(call.func, ast.Attribute) or not _is_open(dataset):
+    if statement is None or dataset is None or not isinstance(call.func, ast.Attribute) or not is_open(dataset):
         return None
     return _defined(outer, statement, {call.func.value: "{0}.apply({1})"}, dataset, _size(dataset, outer))
 
@@ -119,22 +120,17 @@ def _called(situation: Situation) -> Edit | None:
                 one.name for one in ast.walk(outer.source.tree) if isinstance(one, ast.FunctionDef)
             }
             values = {one: dataset_of(one, outer) for one in call.args}
-            given = [one for one, value in values.items() if is_dataset(value) and _is_open(value)]
+            given = [one for one, value in values.items() if is_dataset(value) and is_open(value)]
             if own and len(given) == 1 and statement is not None:
                 dataset = values[given[0]]
                 return _defined(outer, statement, {given[0]: "{1}({0})"}, dataset, _size(dataset, outer))
     return None
 
 
-def _is_open(dataset: Any) -> bool:
-    """Whether a part of the elements has no rank."""
-    return any(shape_of(one) is None for one in leaves(dataset.element_spec))
-
-
 def says_all(dataset: Any) -> bool:
     """Whether the first element has the shape of all, as they are stacked after their rank got lost."""
     stacked = stacks(dataset)
-    return stacked is not None and _is_open(stacked)
+    return stacked is not None and is_open(stacked)
 
 
 def _size(dataset: Any, spot: Spot) -> str:

@@ -61,6 +61,11 @@ def refused_reshape(message: str) -> tuple[int, int] | None:
     return int(have), math.prod(int(one) for one in re.findall(r"\d+", wanted))
 
 
+def fits_shape(shape: Sequence[int | None], wanted: Sequence[int | None]) -> bool:
+    """Whether a shape is one that another allows, which has None where any size may stand."""
+    return len(shape) == len(wanted) and all(want in (None, got) for got, want in zip(shape, wanted))
+
+
 def square_side(have: int, wanted: int, sizes: Sequence[int | None]) -> tuple[list[int], int]:
     """The two equal sizes of an image that a shape writes, and the side that holds what there is.
 
