@@ -13,6 +13,7 @@ from pyfunc_debug.analysis.job_duckdb import by_duckdb
 from pyfunc_debug.analysis.job_tables import WHOSE, Source, pages, sources
 from pyfunc_debug.errors import BadOptionError, CannotWriteError, NotInstalledError
 from pyfunc_debug.pfrec.checks import tables
+from pyfunc_debug.pfrec.database import connect
 from pyfunc_debug.pfrec.reader import selected
 
 ENGINES = ("sqlite", "duckdb")
@@ -61,7 +62,7 @@ def ask(
 
 def _by_sqlite(job: Sequence[Source], sql: str) -> Iterator[tuple[Any, ...]]:
     """The names of the columns, then the rows: from copies of the tables that the query names."""
-    with contextlib.closing(sqlite3.connect("", isolation_level=None)) as db:  # a file that goes with the connection
+    with contextlib.closing(connect("", isolation_level=None)) as db:  # a file that goes with the connection
         for table, columns in tables().items():
             kinds = [*(f"{name} TEXT" for name in WHOSE), *(f"{one.name} {one.type}" for one in columns)]
             db.execute(f"CREATE TABLE {table} ({', '.join(kinds)})")

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from pyfunc_debug.errors import NotInstalledError
+from pyfunc_debug.errors import CannotWriteError, NotInstalledError
 from pyfunc_debug.job.children import OPTIONS, file_in
 from pyfunc_debug.job.copies import TO, Copies, is_url, local_folder
 from pyfunc_debug.job.waiter import wait, wanted_place
@@ -22,6 +22,7 @@ class _Child:
     recording: Any = None
     copies: Copies | None = None
     follows = False
+    forked = False
 
 
 class _Token:
@@ -39,7 +40,12 @@ def start() -> None:
     follow_forks()
     try:
         from pyfunc_debug.api.record import record
+        from pyfunc_debug.pfrec.database import is_usable
 
+        if _Child.forked and not is_usable():
+            raise CannotWriteError(
+                "a thread of its parent was inside SQLite when it was forked, and left it locked in this process"
+            )
         options = json.loads(os.environ.get(OPTIONS, "{}"))
         take_role()
         url = place if is_url(place) else os.environ.get(TO)
@@ -92,6 +98,7 @@ def follow_forks() -> None:
 def _after_fork() -> None:
     """In the child, after the recording of the parent was let go here (api/live.py)."""
     _Child.recording = _Child.copies = None
+    _Child.forked = True
     if wanted_place() is None:
         return
     if "tensorflow" not in sys.modules:

@@ -11,7 +11,6 @@ import contextlib
 import importlib.util
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ import threading
 import urllib.parse
 
 from pyfunc_debug.errors import NotInstalledError
+from pyfunc_debug.pfrec.database import connect
 
 MINUTES = "PYFUNC_DEBUG_COPY_MINUTES"
 """How often a growing recording is copied; 5 if it is not set, 0: only when it is complete."""
@@ -64,7 +64,7 @@ class Copies:
         self._path = path
         every_s = 60.0 * _minutes()
         if every_s:
-            from pyfunc_debug.recorder.worker import daemon_thread
+            from pyfunc_debug.program.threads import daemon_thread
 
             daemon_thread(lambda: self._now_and_then(every_s), "pyfunc_debug copies").start()
 
@@ -118,8 +118,8 @@ def copy(path: str, url: str) -> None:
         whole = os.path.join(folder, "copy.pfrec")
         uri = f"file:{urllib.parse.quote(os.fsencode(path))}?mode=ro"
         with (
-            contextlib.closing(sqlite3.connect(uri, uri=True)) as here,
-            contextlib.closing(sqlite3.connect(whole)) as to,
+            contextlib.closing(connect(uri, uri=True)) as here,
+            contextlib.closing(connect(whole)) as to,
         ):
             here.backup(to)  # what was committed at one moment; the writer goes on meanwhile
             to.execute("PRAGMA journal_mode = DELETE")

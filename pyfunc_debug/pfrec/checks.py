@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
+from pyfunc_debug.pfrec.database import connect
 from pyfunc_debug.pfrec.schema import schema_text
 
 NEWER = {"static_shape", "returned"}
@@ -98,7 +99,7 @@ class DamagedError(Exception):
 @functools.cache
 def tables() -> dict[str, tuple[Column, ...]]:
     """The schema: columns by table."""
-    db = sqlite3.connect(":memory:")
+    db = connect(":memory:")
     try:
         db.executescript(schema_text())
         names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

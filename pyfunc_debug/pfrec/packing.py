@@ -8,6 +8,7 @@ import os
 import sqlite3
 
 from pyfunc_debug.errors import BadOptionError, BadRecordingError, CannotWriteError, RecordingBusyError
+from pyfunc_debug.pfrec.database import connect
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.reader import Reader
 from pyfunc_debug.pfrec.recovery import missing_parts
@@ -52,7 +53,7 @@ def pack(path: str, output: str | None = None) -> tuple[str, int, list[str]]:
 def _fold(path: str) -> None:
     """Puts the log into the file. SQLite does that so that a kill leaves both valid."""
     try:
-        with contextlib.closing(sqlite3.connect(os.fsencode(path), isolation_level=None, timeout=2)) as db:
+        with contextlib.closing(connect(os.fsencode(path), isolation_level=None, timeout=2)) as db:
             if db.execute("PRAGMA journal_mode = DELETE").fetchone()[0] != "delete":
                 raise CannotWriteError(f"another process reads {path}: close it, or give -o FILE")
             if os.path.exists(path + "-journal"):  # a kill left it as the recording began: whoever writes removes it
@@ -68,7 +69,7 @@ def _copy(reader: Reader, output: str, growing: bool) -> None:
     new = output + NEW
     try:
         remove(new)
-        with contextlib.closing(sqlite3.connect(os.fsencode(new), isolation_level=None)) as copy:
+        with contextlib.closing(connect(os.fsencode(new), isolation_level=None)) as copy:
             with reader.lent() as connection:
                 connection.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
-from pyfunc_debug.pfrec import checks, stopped
+from pyfunc_debug.pfrec import checks, database, stopped
 from pyfunc_debug.pfrec.contents import decode
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.recovery import recover, tidy
@@ -63,15 +63,16 @@ def _read_only(action: int, first: str | None, second: str | None, database: str
 
 def _tick() -> int:
     """SQLite asks now and then whether to go on: what Ctrl-C raises in here ends the query, as `interrupted`."""
+    database.make_way()
     return 0
 
 
-class Connection(sqlite3.Connection):
+class Connection(database.Connection):
     """Looks at tables before they are first read."""
 
     look: Callable[[str], None] = staticmethod(lambda sql: None)
 
-    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+    def execute(self, sql: str, *parameters: Any) -> database.Cursor:
         self.look(sql)
         return super().execute(sql, *parameters)
 
@@ -205,9 +206,7 @@ class Reader:
         self._must_be_a_file()
         try:
             uri = f"file:{urllib.parse.quote(os.fsencode(self._file))}?mode=ro"
-            connection = sqlite3.connect(
-                uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10, factory=Connection
-            )
+            connection = database.opened(Connection, uri, uri=True, isolation_level=None, timeout=10)
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.set_progress_handler(_tick, _TICK)
             return connection

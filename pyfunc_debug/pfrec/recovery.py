@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyfunc_debug.pfrec.database import connect
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.ring import Brief, RingCall, RingReader, is_held, is_ring, place_of
@@ -96,7 +97,7 @@ def missing_text(parts: Sequence[str]) -> str:
 
 
 def _complete(path: str, ring: RingReader, meta: Mapping[str, Any]) -> bool:
-    db = sqlite3.connect(os.fsencode(path), isolation_level=None, timeout=_BUSY_S)
+    db = connect(os.fsencode(path), isolation_level=None, timeout=_BUSY_S)
     try:
         if str(db.execute("PRAGMA journal_mode").fetchone()[0]) == "wal":
             db.execute("PRAGMA synchronous = NORMAL")  # the disk is waited for when the log is folded into the file

@@ -16,6 +16,7 @@ from typing import Any
 
 from pyfunc_debug.errors import BadOptionError, CannotWriteError
 from pyfunc_debug.pfrec.checks import tables
+from pyfunc_debug.pfrec.database import connect
 from pyfunc_debug.pfrec.reader import Reader
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, NEW, schema_text
 from pyfunc_debug.pfrec.writer import remove
@@ -97,7 +98,7 @@ def redact(reader: Reader, output: str, kinds: Collection[str]) -> str:
     new = out + NEW
     try:
         remove(new)
-        with contextlib.closing(sqlite3.connect(os.fsencode(new), isolation_level=None)) as copy:
+        with contextlib.closing(connect(os.fsencode(new), isolation_level=None)) as copy:
             copy.executescript(
                 f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {reader.version};\n"
                 f"{schema_text()}"

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError, BadRecordingError, CannotWriteError, RecordingBusyError
+from pyfunc_debug.pfrec.database import connect
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.ring import SUFFIX
@@ -103,7 +104,7 @@ class Writer:
         self._opened = self.path
 
     def _connect(self, path: str) -> None:
-        self._db = sqlite3.connect(os.fsencode(path), timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        self._db = connect(os.fsencode(path), timeout=_BUSY_S, isolation_level=None)
         # One cursor for all: a connection keeps weak references to its last 200 cursors, dead ones too.
         self._cursor = self._db.cursor()
         self._page = int(self._cursor.execute("PRAGMA page_size").fetchone()[0])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -41,6 +42,21 @@ def no_search() -> Iterator[None]:
         if not _readers and _searched:
             _searched.clear()
             gc.enable()
+            if _readers:  # one that began in between found them switched off
+                _searched.append(None)
+                gc.disable()
+
+
+def _in_child() -> None:
+    """Those who read in the parent when it forked are not here."""
+    _readers.clear()
+    if _searched:
+        _searched.clear()
+        gc.enable()
+
+
+if _HARMS and hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def other_frames() -> dict[int, FrameType]:

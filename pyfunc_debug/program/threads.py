@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from _thread import get_ident, get_native_id
+from collections.abc import Callable
 
 _numbers: dict[int, int] = {}
 
@@ -12,6 +13,13 @@ def hide_from_debuggers(thread: threading.Thread) -> None:
     """Lets a thread of ours go on while debugpy holds the others at a breakpoint. Call it before `start`."""
     thread.pydev_do_not_trace = True  # type: ignore[attr-defined]  # pydevd looks for these two
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+
+
+def daemon_thread(target: Callable[[], None], name: str) -> threading.Thread:
+    """A thread that debuggers leave alone (a stop would freeze it), and that never keeps a program alive."""
+    thread = threading.Thread(target=target, name=name, daemon=True)
+    hide_from_debuggers(thread)
+    return thread
 
 
 def own_thread() -> threading.Thread | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-import threading
 import time
 from _thread import LockType, allocate_lock
 from collections import deque
@@ -24,7 +23,7 @@ from pyfunc_debug.pfrec import Writer
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.printable import tell
-from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.program.threads import daemon_thread
 from pyfunc_debug.recorder.anchors import Anchors
 from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.budget import Budget
@@ -60,13 +59,6 @@ _ODD = (
 """What one row may do: text that is not valid Unicode, a number beyond 64 bits, an object that SQLite does not know."""
 _RUNNING_NS = 300_000_000
 """A call in progress for longer is written as `running`: a body that hangs can be seen."""
-
-
-def daemon_thread(target: Callable[[], None], name: str) -> threading.Thread:
-    """A thread that debuggers leave alone (a stop would freeze it), and that never keeps a program alive."""
-    thread = threading.Thread(target=target, name=name, daemon=True)
-    hide_from_debuggers(thread)
-    return thread
 
 
 def _why(error: sqlite3.OperationalError) -> Loss | None:

@@ -194,7 +194,9 @@ def test_a_line_that_the_explanation_replaces_is_not_told_once_more(read, tmp_pa
     path.write_text(KEPT.replace("READ", str(read)))
     error, _, recording = run(path)
     assert (error is not None) == read
-    assert [one.rule for one in recording.findings()] == ["leaked-tensor" if read else "trace-only"]
+    # Of this program: a pipeline of one before it in this process may still end.
+    found = [one.rule for one in recording.findings() if one.file == str(path)]
+    assert found == ["leaked-tensor" if read else "trace-only"]
 
 
 LOSS_OF_NUMPY = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import os
 import sys
 import threading
 
@@ -102,4 +103,26 @@ def test_two_threads_that_read_leave_it_off_until_both_have_ended():
     assert gc.isenabled() is (sys.version_info[:2] != (3, 11)), "the other one still reads"
     leave.set()
     thread.join()
+    assert gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_that_is_forked_meanwhile_searches_as_ever():
+    reading, over = threading.Event(), threading.Event()
+
+    def read():
+        with no_search():
+            reading.set()
+            over.wait(HANG_S)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    reading.wait(HANG_S)
+    pid = os.fork()
+    if not pid:
+        os._exit(not gc.isenabled())
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    over.set()
+    thread.join()
+    assert code == 0
     assert gc.isenabled()
