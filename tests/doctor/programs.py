@@ -3740,6 +3740,45 @@ def a_split_of_the_files_of_a_folder():
     both_parts_twice(train.batch(2), held_back.interleave(tf.data.TextLineDataset))
 
 
+@triggers("shuffled-split", says="take() and skip() split what rows gives, and it gives another order", pastes=True)
+def a_split_of_a_generator_that_shuffles():
+    def rows():
+        order = np.random.permutation(20)
+        for i in order:
+            yield i, i % 2
+
+    data = tf.data.Dataset.from_generator(rows, output_signature=(tf.TensorSpec([], tf.int64),) * 2)
+    train, test = data.take(15).batch(5), data.skip(15).batch(5)
+    for _ in range(2):
+        list(train)
+        list(test)
+
+
+@near("shuffled-split")
+def a_split_of_a_generator_with_one_order():
+    def rows():
+        yield from np.random.default_rng(3).permutation(20)
+
+    data = tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec([], tf.int64))
+    train, test = data.take(15).batch(5), data.skip(15).batch(5)
+    for _ in range(2):
+        list(train)
+        list(test)
+
+
+@near("shuffled-split")
+def a_split_of_what_a_cache_keeps_of_a_generator_that_shuffles():
+    def rows():
+        yield from np.random.permutation(20)
+
+    data = tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec([], tf.int64)).cache()
+    list(data)
+    train, test = data.take(15).batch(5), data.skip(15).batch(5)
+    for _ in range(2):
+        list(train)
+        list(test)
+
+
 @near("shuffled-split")
 def all_files_of_a_folder():
     files = tf.data.Dataset.list_files(of_lines(1, 2, 3)).take(3)

@@ -208,6 +208,32 @@ def arrays_that_two_loops_fill():
     model.fit(X, Y, verbose=0)
 
 
+@triggers("unsorted-files", says="files and labels are paired by position, and os.listdir(folder) gives", pastes=True)
+def labels_of_a_table_for_files_of_a_folder():
+    folder = folder_of_images("0.png", "1.png", "10.png", "2.png")
+    table = os.path.join(folder, "labels.npy")
+    np.save(table, np.array([0, 1, 0, 1]))
+    labels = np.load(table).astype("float32")
+    files = [os.path.join(folder, one) for one in os.listdir(folder) if one.endswith(".png")]
+
+    def load(path):
+        return np.float32(len(path))
+
+    data = tf.data.Dataset.from_tensor_slices((files, labels))
+    list(data.map(lambda path, y: (tf.numpy_function(load, [path], tf.float32), y)))
+
+
+@near("unsorted-files")
+def labels_of_a_table_that_are_taken_by_their_files():
+    folder = folder_of_images()
+    table = os.path.join(folder, "labels.npy")
+    np.save(table, np.array([0, 1, 0, 1]))
+    names = [one for one in os.listdir(folder) if one.endswith(".png")]
+    labels = np.load(table)[[ord(one[0]) - ord("a") for one in names]]
+    data = tf.data.Dataset.from_tensor_slices(([os.path.join(folder, one) for one in names], labels))
+    list(data.map(lambda path, y: (tf.strings.length(path), y)))
+
+
 @near("unsorted-files")
 def sorted_images_and_masks():
     images = sorted(glob.glob(folder_of_images() + "/*.png"))

@@ -17,6 +17,7 @@ from pyfunc_debug.records import Finding
 from tests.doctor import programs
 from tests.doctor import programs_asked_tables as programs_asked_tables
 from tests.doctor import programs_batch_axes as programs_batch_axes
+from tests.doctor import programs_batch_statistics as programs_batch_statistics
 from tests.doctor import programs_called_by_keras as programs_called_by_keras
 from tests.doctor import programs_channel_orders as programs_channel_orders
 from tests.doctor import programs_compiled as programs_compiled

@@ -42,7 +42,7 @@ def check(
         if (node.file, node.line) in told:
             continue
         for one, other in _pairs(facts, {node.token, start.token}, collected, together):
-            if _reordered(facts, node):
+            if reordered(facts, node):
                 told.add((node.file, node.line))
                 yield _finding(facts, rule, node, one, other)
             break
@@ -72,7 +72,7 @@ def _pairs(
                     yield first, second
 
 
-def _reordered(facts: Facts, node: Node) -> bool:
+def reordered(facts: Facts, node: Node) -> bool:
     """Whether the whole passes of a generator gave the same elements, in orders of which two differ."""
     if facts.counted_only([node.id]):
         return False
@@ -97,7 +97,7 @@ def _reordered(facts: Facts, node: Node) -> bool:
 
 def _finding(facts: Facts, rule: str, node: Node, one: dict[str, Any], other: dict[str, Any]) -> Finding:
     sites = [facts.source_line(*loop["site"][:2]) for loop in (one, other)]
-    shuffles = _shuffles(facts, node)
+    shuffles = orders(facts, node)
     by = f", by {ast.unparse(shuffles[0].func)} in line {shuffles[0].lineno}" if len(shuffles) == 1 else ""
     fix = _fix(facts, node, shuffles[0]) if len(shuffles) == 1 else ""
     file, line = (node.file, shuffles[0].lineno) if fix else (one["site"][0], one["site"][1])
@@ -109,7 +109,7 @@ def _finding(facts: Facts, rule: str, node: Node, one: dict[str, Any], other: di
     )  # fmt: skip
 
 
-def _shuffles(facts: Facts, node: Node) -> list[ast.Call]:
+def orders(facts: Facts, node: Node) -> list[ast.Call]:
     """The calls by which a generator orders what it gives."""
     function = facts.function(node)
     found = [] if function is None else [one for one in code.own_nodes(function) if isinstance(one, ast.Call)]
@@ -120,12 +120,20 @@ def _shuffles(facts: Facts, node: Node) -> list[ast.Call]:
 
 
 def _fix(facts: Facts, node: Node, call: ast.Call) -> str:
-    """The same order in each pass, where nothing is trained on it: by a generator of numbers with a seed."""
-    function, tree, name = facts.function(node), facts.tree(node.file), dotted(call.func)
-    if function is None or tree is None or node.file is None or len(call.args) != 1:
+    """The same order in each pass, where nothing is trained on it."""
+    tree = facts.tree(node.file)
+    if tree is None or any(
+        isinstance(one, (ast.Name, ast.Attribute)) and dotted(one).rpartition(".")[2] in _TRAINS
+        for one in ast.walk(tree)
+    ):
         return ""
-    if any(isinstance(one, (ast.Name, ast.Attribute)) and dotted(one).rpartition(".")[2] in _TRAINS
-           for one in ast.walk(tree)):  # fmt: skip
+    return one_order(facts, node, call)
+
+
+def one_order(facts: Facts, node: Node, call: ast.Call) -> str:
+    """The same order in each pass: by a generator of numbers with a seed; empty where that is not sure."""
+    function, name = facts.function(node), dotted(call.func)
+    if function is None or node.file is None or len(call.args) != 1:
         return ""
     given, numpy = call.args[0], pastes.module(facts, node.file, "numpy")
     made = {

@@ -1,7 +1,7 @@
 """Splits of a shuffled dataset, take(n) here and skip(n) there, whose parts change with each pass over them.
 
 Or by the number of each element: enumerate() and a filter here, and another filter there. list_files shuffles by
-itself: a take() of its files, too, is of others in each pass.
+itself: a take() of its files, too, is of others in each pass. So does a generator that orders its elements.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets.reordered_passes import one_order, orders, reordered
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
 NAMES = ("shuffled-split",)
 _STAYS = "reshuffle_each_iteration=False"
 _LISTED = "tf.data.Dataset.list_files(..., shuffle=False)"
+_BY_GENERATOR = "split the indices once, above, and give each part a generator of its own"
 _WORDS = "dataset.shuffle(..., reshuffle_each_iteration=False)  # then split; shuffle the training part again"
 
 
@@ -24,6 +26,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a split that both parts were seen of."""
     yield from _filtered(facts)
     yield from _files(facts)
+    yield from _generated(facts)
     parts: dict[str, dict[str, dict[str, Any]]] = {}
     for loop in facts.meta.get("inputs") or []:
         kinds, again = _kinds(loop)
@@ -96,6 +99,37 @@ def _files(facts: Facts) -> Iterator[Finding]:
             f"gives other files each time, and {passes}",
             fix[0] or _LISTED, *fix[1], evidence=(f"they are read at {facts.source_line(*loop['site'][:2])}",),
             confidence="likely",
+        )  # fmt: skip
+
+
+def _generated(facts: Facts) -> Iterator[Finding]:
+    """take() and skip() of a generator that gives its elements in another order in each pass."""
+    for node, start in facts.generators.values():
+        parts: dict[str, dict[str, Any]] = {}
+        for loop in facts.meta.get("inputs") or []:
+            stages = loop["stages"]
+            made = next((place for place, one in enumerate(stages) if {node.token, start.token} & {*one["tokens"]}), 0)
+            before = stages[:made]
+            keeps = any("Cache" in one["kind"] or one.get("reshuffles") for one in before)
+            cuts = [one["kind"] for one in before if one["kind"] in ("Take", "Skip")]
+            if loop["site"] is not None and not keeps and len(cuts) == 1:
+                parts.setdefault(cuts[0], loop)
+        calls = orders(facts, node) if len(parts) == 2 else []
+        if node.file is None or len(calls) != 1 or not reordered(facts, node):
+            continue
+        (call,) = calls
+        sites = [facts.source_line(*parts[one]["site"][:2]) for one in ("Take", "Skip")]
+        fix = one_order(facts, node, call)
+        again = "to shuffle what is trained on in each pass: .shuffle(...) behind its take() or skip()"
+        yield Finding(
+            NAMES[0], "error", node.id, (),
+            f"take() and skip() split what {facts.name(node)} gives, and it gives another order in each pass (line "
+            f"{call.lineno}: {ast.unparse(call.func)}): elements that one part had in a pass are in the other part in "
+            "the next, so that what is held back is trained on",
+            fix or _BY_GENERATOR, node.file, call.lineno,
+            evidence=(
+                f"the part of take() is read at {sites[0]}, that of skip() at {sites[1]}", *((again,) if fix else ()),
+            ),
         )  # fmt: skip
 
 

@@ -20,6 +20,8 @@ _LISTINGS = {"listdir", "scandir", "walk", "glob", "iglob", "rglob", "iterdir"}
 _SORTS = {"sorted", "natsorted", "os_sorted", "sort"}
 _DIRECTORIES = {"image_dataset_from_directory", "text_dataset_from_directory", "audio_dataset_from_directory"}
 _FILLS = {"append", "extend", "insert"}
+_LOADS = {"load", "loadtxt", "genfromtxt", "fromfile", "loadmat", "read_csv", "read_excel", "read_json", "readlines"}
+"""What has the order of a file."""
 _DEPTH = 6
 
 
@@ -30,10 +32,12 @@ class _Order:
     Attributes:
       listings: Their calls, as they are written; what differs only in place is one.
       unsorted: What is to be sorted: the calls, and the names that `os.walk` gives to files.
+      of_a_file: It is that of the rows of a table or an array which one file holds.
     """
 
     listings: frozenset[str]
     unsorted: tuple[ast.expr, ...]
+    of_a_file: bool = False
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -76,19 +80,28 @@ def _of_pairs(facts: Facts, file: str, own: Source, call: ast.Call, name: str) -
     if len(parts) != 2:
         return
     orders = [_order(own, one, call.lineno, 0) for one in parts]
+    orders = [
+        one or (_loaded(own, given, call.lineno) if other is not None else None)
+        for given, one, other in zip(parts, orders, reversed(orders))
+    ]
     if orders[0] is None or orders[1] is None or orders[0].listings & orders[1].listings:
         return
     unsorted = (*orders[0].unsorted, *orders[1].unsorted)
     if not unsorted:
         return
     names = " and ".join(pastes.text_of(facts, file, one) for one in parts)
+    table = [pastes.text_of(facts, file, part) for part, one in zip(parts, orders) if one is not None and one.of_a_file]
+    also = [
+        f"sorted() compares texts, so that '10.png' comes before '2.png': {one} has to have that order, too"
+        for one in table
+    ]
     listings = sorted({pastes.text_of(facts, file, one) for one in unsorted if isinstance(one, ast.Call)})
     shown = f"{' and '.join(listings) or 'os.walk'} {'give' if len(listings) > 1 else 'gives'}"
     yield Finding(
         NAMES[0], "warning", None, (),
         f"{names} are paired by position, and {shown} names in any order: an element may get the "
         "partner of another one",
-        _sorted(facts, file, own, unsorted), file, call.lineno, confidence="likely",
+        _sorted(facts, file, own, unsorted), file, call.lineno, evidence=tuple(also), confidence="likely",
     )  # fmt: skip
 
 
@@ -118,6 +131,36 @@ def _order(own: Source, given: ast.expr, line: int, depth: int) -> _Order | None
         return _order(own, inside, line, depth + 1)
     if isinstance(given, ast.BinOp) and isinstance(given.op, (ast.Div, ast.Mult)):
         return _order(own, given.left, line, depth + 1)
+    return None
+
+
+def _loaded(own: Source, given: ast.expr, line: int) -> _Order | None:
+    """No listing: the order of a table or an array that is read from one file, and that nothing reorders."""
+    for _ in range(_DEPTH):
+        if isinstance(given, ast.Name):
+            made = [
+                one for one in pastes.walk(own.tree, ast.Assign)
+                if any(given.id in ast.unparse(target) for target in one.targets)
+            ]  # fmt: skip
+            if len(made) != 1 or ast.unparse(made[0].targets[0]) != given.id or made[0].lineno >= line:
+                return None
+            given = made[0].value
+        elif isinstance(given, ast.Call) and pastes.last_name(given.func) in _LOADS:
+            return _Order(frozenset(), (), of_a_file=True)
+        elif isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and not given.keywords and all(
+            isinstance(one, ast.Constant) or pastes.last_name(given.func) == "astype" for one in given.args
+        ):  # fmt: skip
+            given = given.func.value
+        elif (
+            isinstance(given, ast.Call) and pastes.last_name(given.func) in ("list", "array", "asarray") and given.args
+        ):
+            given = given.args[0]
+        elif isinstance(given, ast.Attribute) or (
+            isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant)
+        ):
+            given = given.value
+        else:
+            return None
     return None
 
 
