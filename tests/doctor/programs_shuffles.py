@@ -24,6 +24,22 @@ def two_arrays_that_numpy_shuffles():
     model.fit(x, y, verbose=0)
 
 
+@triggers("shuffled-apart", says="x[:] = x[order]", pastes=True)
+def a_generator_that_shuffles_arrays_of_the_module():
+    x, y = np.arange(12, dtype="float32"), np.arange(12) % 2
+
+    def rows():
+        np.random.shuffle(x)
+        np.random.shuffle(y)
+        yield from zip(x, y)
+
+    data = tf.data.Dataset.from_generator(
+        rows, output_signature=(tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int64))
+    )
+    for _ in range(2):
+        assert len(list(data.batch(4))) == 3
+
+
 @triggers("shuffled-apart", says="files = [files[i] for i in order]", pastes=True)
 def two_lists_that_random_shuffles():
     files = [f"{i}.png" for i in range(8)]

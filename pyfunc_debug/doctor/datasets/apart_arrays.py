@@ -177,10 +177,16 @@ def _together(facts: Facts, file: str, own: Source, first: _Shuffle, last: _Shuf
     draw = f"{order} = {first.draws}.permutation(len({first.name}))"
     if first.draws == "random":
         draw = f"{order} = random.sample(range(len({first.name})), len({first.name}))"
+    # In a function a name that is assigned to would be its own, and the one outside is what was shuffled.
+    function = next((one for one in own.around(first.statement) if isinstance(one, ast.FunctionDef)), None)
+    outside = function is not None and not all(pastes.assigned(function, name) for name in pair)
+    into = "[:]" if outside and isinstance(first.statement, ast.Expr) else ""
     if listed:
-        texts = {name: f"{name} = [{name}[i] for i in {order}]" for name in pair}
+        texts = {name: f"{name}{into} = [{name}[i] for i in {order}]" for name in pair}
     else:
-        texts = {name: f"{name} = {name}[{order}]" for name in pair}
+        texts = {name: f"{name}{into} = {name}[{order}]" for name in pair}
+    if first is not last and first.statement.lineno == last.statement.lineno:
+        return "in their place: " + "; ".join((draw, *texts.values()))
     if first is last:
         both = [draw, *(texts[name] for name in pair)]
         return pastes.written(_in_place(own, file, first, both))
