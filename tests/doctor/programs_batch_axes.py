@@ -95,3 +95,72 @@ def each_image_of_a_batch_in_a_loop():
 
     batches = tf.data.Dataset.from_tensor_slices(IMAGES).batch(4)
     list(batches.map(lambda x: tf.numpy_function(turned, [x], tf.float32)))
+
+
+ROWS = np.random.default_rng(0).random((12, 4)).astype("float32")
+KINDS = np.eye(3, dtype="float32")[np.arange(12) % 3]
+
+
+def classifier():
+    return tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(3, activation="softmax")])
+
+
+@triggers("batch-axis", says="give a row's number for each of the 3 columns, and accuracy needs the", pastes=True)
+def the_best_row_of_each_class():
+    def right(y, p):
+        return np.float32(np.mean(np.argmax(y, 0) == np.argmax(p, axis=0)))
+
+    def accuracy(y, p):
+        return tf.ensure_shape(tf.numpy_function(right, [y, p], tf.float32), [])
+
+    model = classifier()
+    model.compile("sgd", "categorical_crossentropy", metrics=[accuracy])
+    model.fit(ROWS, KINDS, batch_size=6, verbose=0)
+
+
+@triggers("batch-axis", says="tf.argmax(p) give a row's number", pastes=True)
+def tensorflow_looks_along_rows_by_itself():
+    def right(y, p):
+        return tf.reduce_mean(tf.cast(tf.argmax(y) == tf.argmax(p), tf.float32))
+
+    def accuracy(y, p):
+        return tf.ensure_shape(tf.py_function(right, [y, p], tf.float32), [])
+
+    model = classifier()
+    model.compile("sgd", "categorical_crossentropy", metrics=[accuracy])
+    model.fit(ROWS, KINDS, batch_size=6, verbose=0)
+
+
+@triggers("batch-axis", says="y.argmax() and p.argmax() give one number for all of them")
+def the_best_of_a_batch():
+    def right(y, p):
+        return np.float32(y.argmax() == p.argmax())
+
+    def accuracy(y, p):
+        return tf.ensure_shape(tf.numpy_function(right, [y, p], tf.float32), [])
+
+    model = classifier()
+    model.compile("sgd", "categorical_crossentropy", metrics=[accuracy])
+    model.fit(ROWS, KINDS, batch_size=6, verbose=0)
+
+
+@near("batch-axis")
+def the_best_class_of_each_row():
+    def right(y, p):
+        return np.float32(np.mean(np.argmax(y, 1) == p.argmax(axis=-1)))
+
+    def accuracy(y, p):
+        return tf.ensure_shape(tf.numpy_function(right, [y, p], tf.float32), [])
+
+    model = classifier()
+    model.compile("sgd", "categorical_crossentropy", metrics=[accuracy])
+    model.fit(ROWS, KINDS, batch_size=6, verbose=0)
+
+
+@near("batch-axis")
+def the_best_of_one_row():
+    def best(x):
+        return np.argmax(x)
+
+    data = tf.data.Dataset.from_tensor_slices(np.random.default_rng(0).random((6, 3)))
+    list(data.map(lambda x: tf.numpy_function(best, [x], tf.int64)))
