@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -29,6 +30,7 @@ _NEARLY = 0.8
 """The same where a generator made its elements without a pause: the rest is the beginning and the end of each pass."""
 _IDLE = 0.25
 """Share of a generator's time between its calls, at most, on a machine on which other processes take turns."""
+_ONE_LINE = re.compile(r"Replace \S+:(\d+) by:\n([^\n]+)\n?")
 _WAITED = 0.05
 """Share of the time of parallel calls that they waited for the GIL before they began, from which it counts."""
 _WORKER = "(worker)"
@@ -169,9 +171,15 @@ def _finding(facts: Facts, loop: Loop, share: float, pace: sequential_maps.Pace 
             bodies, *filter(None, [slow_lines.said(facts, slow) if slow is not None else ""]),
             *_crossings(facts, loop), *([] if buffers is None else [buffers[0]]), *_held(facts, slow),
             *(recomputed.would_hold_then(facts, slow, cures[0]) if slow is not None else ()),
-            *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2],
+            *[f"also: {words}" for one in cures[1:] if (words := _in_words(one))][:2],
         ),
     )  # fmt: skip
+
+
+def _in_words(cure: str) -> str:
+    """A cure beside the first one: what is to be pasted as the one line that changes; empty where it is several."""
+    paste = _ONE_LINE.fullmatch(cure)
+    return f"line {paste[1]}: {paste[2].strip()}" if paste else "" if "\n" in cure else cure
 
 
 def _at_its_pace(facts: Facts, loop: Loop, pace: sequential_maps.Pace) -> str:
