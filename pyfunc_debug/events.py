@@ -245,6 +245,7 @@ class Notice(str, Enum):
     TARGET_RANGE = "target-range"
     COUNTED_STEPS = "counted-steps"
     GROWN_GRAPH = "grown-graph"
+    SESSION_RUNS = "session-runs"
     LABEL_WEIGHTS = "label-weights"
     MISSED_WEIGHTS = "missed-weights"
     LAMBDA_SHAPE = "lambda-shape"

@@ -118,6 +118,14 @@ class Instruments:
         except Exception as error:
             self._recorder.trouble("counting tapes", error)
 
+    def note_sessions(self) -> None:
+        """Records what was not recorded yet of the lines that run sessions of TensorFlow 1."""
+        if self.interception is not None:
+            try:
+                self.interception.tell_sessions()
+            except Exception as error:
+                self._recorder.trouble("looking at sessions", error)
+
     def note_entries(self) -> None:
         """Records what TensorFlow's registry, and the user's containers, kept of each body: more than a few entries."""
         if self.interception is None or self._entries_before is None:

@@ -156,6 +156,7 @@ class LiveRecording(Recording):
                 self._cancel_import = None  # it holds this object: a temporary recording is deleted with the last name
             instruments.note_leaks()
             instruments.note_entries()
+            instruments.note_sessions()
             growth = recorder.growth()
             foreign = instruments.off()
             news = instruments.note_lines()

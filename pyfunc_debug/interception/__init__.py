@@ -71,6 +71,7 @@ class Interception:
         self._annotations = Annotations(self._names, maps, observer.trouble)
         self._maps = maps
         self._tables: Any = None
+        self._runs: SessionRuns | None = None
         self._patches = Patches()
         self._line_patches = Patches()  # on top of the others, and switched on their own
         self.lines: Lines | None = None
@@ -113,6 +114,11 @@ class Interception:
     def stock_tapes(self) -> dict[str, int]:
         """Nodes (tokens) whose tapes TensorFlow keeps, and the bytes that these keep alive."""
         return {} if self._gradients.limits() else stock_tapes()
+
+    def tell_sessions(self) -> None:
+        """Notices what lines that run sessions did until now."""
+        if self._runs is not None:
+            self._runs.lines.tell()
 
     def next_entry(self) -> int | None:
         """The number that TensorFlow's registry gives its next function; None where that cannot be known."""
@@ -247,8 +253,8 @@ class Interception:
             patches.append(Patch(found.builder_type, "save", self._departures.builder_save))
         if found.session_type is not None:
             minimized = Minimized(found, self._observer, self.user_line)
-            runs = SessionRuns(self._observer, self._finite, minimized)
-            patches.append(Patch(found.session_type, "run", runs.session_run))
+            self._runs = SessionRuns(self._observer, self._finite, minimized)
+            patches.append(Patch(found.session_type, "run", self._runs.session_run))
             if found.graph_gradients is not None:
                 patches.append(Patch(found.graph_gradients, private.GRADIENTS_HELPER, minimized.helper))
         if found.freezing is not None:

@@ -56,6 +56,7 @@ from tests.doctor import programs_ranges as programs_ranges
 from tests.doctor import programs_same_runs as programs_same_runs
 from tests.doctor import programs_scales as programs_scales
 from tests.doctor import programs_seeds as programs_seeds
+from tests.doctor import programs_session_runs as programs_session_runs
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_set_orders as programs_set_orders
 from tests.doctor import programs_shared_numbers as programs_shared_numbers

@@ -1,4 +1,7 @@
-"""A body that draws random numbers, in the pipeline of `validation_data=` as in that of the training."""
+"""A body that draws random numbers, in the pipeline of the validation as in that of the training.
+
+Keras is given the former as `validation_data=`; a session of TensorFlow 1 runs it where it fetches no train op.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.draws.drawn_once import draws_of
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.doctor.models import session_validation
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("augmented-validation",)
@@ -20,6 +24,7 @@ _STEPS = 6
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body."""
+    yield from session_validation.findings(facts, NAMES[0], _MEANT)
     told: set[tuple[str, str | None, int | None]] = set()
     for file, line in pastes.keras_sites(facts):
         call = pastes.call_at(facts, file, line, "fit")

@@ -20,15 +20,15 @@ from pyfunc_debug.interception.gradients.cut import cuts
 from pyfunc_debug.interception.names import TensorFlowNames
 from pyfunc_debug.program.frames import own_frame
 
-_VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
-_CHANGES = ("Apply", "AssignAdd", "AssignSub", "Scatter")
+VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
+CHANGES = ("Apply", "AssignAdd", "AssignSub", "Scatter")
 """In the types of ops that move a variable from where it is."""
 _SETS = frozenset({"Assign", "AssignVariableOp"})
 _FARTHEST = 10_000
 """How many ops are looked at, once a graph."""
 _MOST_FETCHES = 50
 """Of a graph, that are looked at."""
-_TRAINABLE = "trainable_variables"
+TRAINABLE = "trainable_variables"
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,10 @@ class Minimized:
         if not ends or isinstance(ends[0].graph, self._names.func_graph_type):
             return
         graph, given, missing = ends[0].graph, set[str](), dict[int, str]()
-        trained = {one.op.name for one in graph.get_collection(_TRAINABLE)}
+        trained = {one.op.name for one in graph.get_collection(TRAINABLE)}
         for source, gradient in zip(xs if isinstance(xs, (list, tuple)) else [xs], found):
             op: Any = getattr(getattr(source, "handle", source), "op", None)
-            if op is not None and op.type in _VARIABLES and op.name in trained:
+            if op is not None and op.type in VARIABLES and op.name in trained:
                 if gradient is None:
                     missing[id(op)] = op.name
                 else:
@@ -158,17 +158,17 @@ def _before(start: Any) -> Iterator[Any]:
 def _moved(fetched: Any) -> set[str]:
     """Names of the variables that a run moves, if it is asked for this op."""
     return {
-        op.inputs[0].op.name for op in _before(fetched) if any(one in op.type for one in _CHANGES) and len(op.inputs)
+        op.inputs[0].op.name for op in _before(fetched) if any(one in op.type for one in CHANGES) and len(op.inputs)
     }
 
 
 def _is_moved(variable: Any) -> bool:
     """Whether an op of the graph moves a variable, or sets it to what others hold, as a target network's."""
     return any(
-        any(one in op.type for one in _CHANGES)
+        any(one in op.type for one in CHANGES)
         or (
             op.type in _SETS and op.name != f"{variable.name}/Assign"  # not the initializer
-            and any(one.type in _VARIABLES for one in _before(op.inputs[1].op))
+            and any(one.type in VARIABLES for one in _before(op.inputs[1].op))
         )
         for op in variable.outputs[0].consumers()
     )  # fmt: skip

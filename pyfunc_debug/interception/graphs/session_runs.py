@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 from pyfunc_debug.events import Observer
@@ -10,10 +11,14 @@ from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.finite import NotFinite
 from pyfunc_debug.interception.gradients.minimized import Minimized
 from pyfunc_debug.interception.graphs.grown_graphs import GrownGraphs
+from pyfunc_debug.interception.graphs.session_lines import SessionLines
 
 
 class SessionRuns:
     """Watches sessions.
+
+    Attributes:
+      lines: The lines that run sessions.
 
     Args:
       observer: Gets the notices.
@@ -26,6 +31,7 @@ class SessionRuns:
         self._grown = GrownGraphs(observer)
         self._finite = finite
         self._minimized = minimized
+        self.lines = SessionLines(observer)
 
     def session_run(self, original: Any) -> Any:
         """The replacement of `BaseSession.run`."""
@@ -35,12 +41,16 @@ class SessionRuns:
                 self._grown.look(session.graph)
             except Exception as error:
                 self._observer.trouble("looking at a session's graph", error)
+            begun = time.monotonic_ns()
             try:
                 found = original(session, fetches, *args, **options)
             except BaseException as error:
                 drop_our_frame(error)
                 raise
+            ended = time.monotonic_ns()
             try:
+                fed = args[0] if args else options.get("feed_dict")
+                self.lines.ran(session.graph, fetches, fed, (begun, ended))
                 self._finite.fetched(session.graph, fetches, found, sys._getframe(1))
                 self._minimized.fetched(session.graph, fetches)
             except Exception as error:

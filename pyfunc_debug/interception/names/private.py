@@ -287,6 +287,24 @@ def nested_graphs(graph: Any) -> list[Any]:
     return [getattr(function, "_cached_graph", None) for function in list(graph._functions.values())]
 
 
+def function_nodes(graph: Any, name: str) -> list[Any]:
+    """The ops of a function of a graph of TensorFlow 1, as in a GraphDef; none where it is not the graph's."""
+    function = getattr(graph, "_functions", {}).get(name)
+    definition = getattr(function, "cached_definition", None) or getattr(function, "definition", None)
+    return list(definition.node_def) if definition is not None else []
+
+
+def functions_of(op: Any) -> list[str]:
+    """Names of the functions that an op of a graph runs."""
+    found: list[str] = []
+    for one in op.op_def.attr:
+        if one.type == "func":
+            found.append(op.get_attr(one.name).name)
+        elif one.type == "list(func)":
+            found += [each.name for each in op.get_attr(one.name)]
+    return found
+
+
 def loop_body(op: Any) -> Any:
     """The graph of the body of a loop (an op of type While)."""
     return op.graph._functions[op.get_attr("body").name]._cached_graph
