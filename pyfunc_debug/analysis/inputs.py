@@ -204,9 +204,14 @@ def _bound(rows: Rows, nodes: Sequence[int], which: str) -> tuple[int, int, int]
     runs = np.array(list(rows_of_runs), np.float64).reshape(-1, 2)
     if not len(runs):
         return 0, 0, 0
-    count, runs, calls = len(runs), _union(runs), _union(calls)
+    return (len(runs), *together(runs, calls))
+
+
+def together(runs: Spans, calls: Spans) -> tuple[int, int]:
+    """For how long runs went on, and for how much of it calls did: rows of begin and end, one at least of each."""
+    runs, calls = _union(runs), _union(calls)
     both = _length(runs) + _length(calls) - _length(_union(np.concatenate([runs, calls])))
-    return count, int(_length(runs)), int(both)
+    return int(_length(runs)), int(both)
 
 
 def _length(spans: Spans) -> float:

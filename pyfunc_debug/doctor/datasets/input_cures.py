@@ -70,7 +70,7 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
         and not line
         and (holds_gil(facts, slow) or _loops(facts, slow))
     ):
-        yield _without_loops(facts, slow)
+        yield without_loops(facts, slow)
     kept = late_shuffles.words(facts, loop, slow) if slow is not None else ""
     if kept:
         yield kept
@@ -166,7 +166,7 @@ def _loops(facts: Facts, node: Node) -> bool:
     return found and 1.0 / max(stage.contention.held_share or 0.0, 0.01) < _LITTLE
 
 
-def _without_loops(facts: Facts, node: Node) -> str:
+def without_loops(facts: Facts, node: Node) -> str:
     """What helps a body that holds the GIL: neither parallel calls nor batches do, or little."""
     fewer = (
         f"give one array in place of {len(node.tout)} parts, each of which is made a tensor, and batched, by itself, "
@@ -186,7 +186,7 @@ def _of_generator(facts: Facts, node: Node) -> str:
     if one_file_lock.reads_hdf5(facts, node):
         return one_file_lock.cure(facts, node)
     if len(node.tout) >= _MANY_PARTS or holds_gil(facts, node):
-        return _without_loops(facts, node)
+        return without_loops(facts, node)
     found = pastes.dataset_call(facts, node)
     return (indexed_generators.as_map(facts, *found) if found is not None else "") or (
         f"yield in {name} only what is cheap, as names or indices, and do the slow part in dataset.map(..., "

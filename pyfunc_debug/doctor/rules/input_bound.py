@@ -10,7 +10,7 @@ from itertools import pairwise
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of, settings
 from pyfunc_debug.doctor import code
 from pyfunc_debug.doctor.bodies import one_file_lock, slow_lines
-from pyfunc_debug.doctor.datasets import input_cures, sequential_maps
+from pyfunc_debug.doctor.datasets import input_cures, sequential_maps, session_waits
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
 from pyfunc_debug.doctor.rules import endless_epochs, late_skips, needless_python, parallel_generators, recomputed
@@ -40,7 +40,7 @@ _MOST = 0.5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a loop."""
+    """One finding a loop, and one a body that a session waits for."""
     told: set[tuple[str, str]] = set()
     found_loops = list(_bound(facts))
     endless = {one.file for one in endless_epochs.check(facts)} if found_loops else set()
@@ -53,6 +53,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if (found.message, found.fix) not in told:  # training and validation in one line
             told.add((found.message, found.fix))
             yield found
+    yield from session_waits.findings(facts, NAMES[0])
 
 
 def bound(facts: Facts) -> Iterator[Loop]:
