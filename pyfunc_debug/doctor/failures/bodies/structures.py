@@ -7,10 +7,9 @@ import json
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.bodies import kept_inputs, sparse_parts
-from pyfunc_debug.doctor.failures.graphs.uncalled import call_of
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments, own_nodes
+from pyfunc_debug.doctor.failures.bodies import kept_inputs, sparse_parts, uncalled_results
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.reading.nodes import (
     Node,
     argument,
@@ -23,7 +22,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import (
     writes_dtypes,
 )
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, names, read, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, names, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic
 from pyfunc_debug.events import NotConverted
 
@@ -439,39 +438,6 @@ def _has_fields(situation: Situation, kind: str) -> bool:
     return False
 
 
-def _not_called(node: Node, situation: Situation, spot: Spot, kind: str) -> Explanation:
-    """A method without its parentheses in what a body, or what it calls, returns."""
-    cause = f"{_begin(node)} returned a {kind} itself, not what it gives: its parentheses are missing."
-    found: list[tuple[str, Source, ast.expr]] = []
-    for file, source in situation.sources():
-        methods = {
-            part.name for one in ast.walk(source.tree) if isinstance(one, ast.ClassDef) for part in one.body
-            if isinstance(part, ast.FunctionDef) and not part.decorator_list
-        }  # fmt: skip
-        for one in ast.walk(source.tree):
-            value = one.value if isinstance(one, ast.Return) else None
-            parts = value.elts if isinstance(value, ast.Tuple) else [value]
-            found += [
-                (file, source, part) for part in parts
-                if isinstance(part, ast.Attribute) and part.attr in methods and dotted(part).startswith("self.")
-            ]  # fmt: skip
-    function, own = node.function(), read(node.file or "")
-    results = [function.body] if isinstance(function, ast.Lambda) else [
-        one.value for one in (own_nodes(function) if function is not None else ()) if isinstance(one, ast.Return)
-    ]  # fmt: skip
-    result = results[0] if len(results) == 1 else None
-    text = call_of(result, function, own) if result is not None and function is not None else None
-    if node.file is not None and result is not None and text is not None and not found:
-        found = [(node.file, own, result)]
-    if len(found) == 1:
-        file, source, part = found[0]
-        placed = source.replaced({part: text if part is result and text is not None else f"{source.text(part)}()"})
-        if placed is not None:
-            edit = Edit(file, placed[0], placed[1], (placed[2],))
-            return Explanation(RULE, file, part.lineno, cause, edit, "", "likely")
-    return Explanation(RULE, spot.file, spot.line, cause, None, "Call it: write () behind its name.")
-
-
 def _no_structure(node: Node, call: ast.Call, spot: Spot, kind: str, called: str) -> Explanation | None:
     """What no dtype holds and has no fields: several values one after the other, a path, a time."""
     function, tout = argument(call, 0, "func"), argument(call, 2, "Tout")
@@ -529,7 +495,7 @@ def _flattened(
         cause = f"{_begin(node)} returned a TensorArray, which no op has for an output: its parts as one tensor can be."
         return _edited(spot, call, {function: f"lambda *x: {called}(*x).stack()"}, cause)
     elif kind in ("method", "function", "builtin_function_or_method"):
-        return _not_called(node, situation, spot, kind)
+        return uncalled_results.explain(_begin(node), node, situation, spot, kind)
     elif not _has_fields(situation, kind):
         return _no_structure(node, call, spot, kind, called)
     elif (shown := _shown(node, situation)[0]) and shown != kind:  # it stands inside of what was returned
