@@ -15,6 +15,7 @@ import pyfunc_debug as pfd
 from pyfunc_debug import doctor
 from pyfunc_debug.records import Finding
 from tests.doctor import programs
+from tests.doctor import programs_apart_flips as programs_apart_flips
 from tests.doctor import programs_asked_tables as programs_asked_tables
 from tests.doctor import programs_batch_axes as programs_batch_axes
 from tests.doctor import programs_batch_statistics as programs_batch_statistics

@@ -1,4 +1,4 @@
-"""An image and its mask that a mapped function flips or crops each by a draw of its own: they do not match any more."""
+"""An image and its mask that a function or a body flips or crops each by a draw of its own: they match no more."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.bodies.apart_flips import apart_flips
+from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
@@ -17,8 +19,17 @@ _MASK = re.compile(r"mask|seg|label|target|annot|truth|heatmap|^gt|_gt$|^y$", re
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a function that a dataset maps."""
+    """One finding a function that a dataset maps, and one a body."""
     told: set[tuple[str, int]] = set()
+    for group in facts.lines:
+        apart = apart_flips(facts, group) if facts.calls_of(group).count else None
+        if apart is not None and group[0].file is not None:
+            yield Finding(
+                NAMES[0], "error", group[0].id, (), apart.message, apart.fix, group[0].file, apart.line,
+                several(one.id for one in group),
+                tuple(f"line {one}: {facts.line(group[0].file, one)}" for one in apart.lines),
+                "measured" if apart.sure else "likely",
+            )  # fmt: skip
     for function in facts.functions.values():
         file, own = function.file, facts.definition(function.file, function.line)
         if function.kind != "tf.data" or file is None or not isinstance(own, ast.FunctionDef):
