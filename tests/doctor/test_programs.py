@@ -67,6 +67,7 @@ from tests.doctor import programs_silent as programs_silent  # adds its own to t
 from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_small_shuffles as programs_small_shuffles
 from tests.doctor import programs_summaries as programs_summaries
+from tests.doctor import programs_taken_ids as programs_taken_ids
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_traced_values as programs_traced_values
 from tests.doctor import programs_unchanged_inputs as programs_unchanged_inputs
