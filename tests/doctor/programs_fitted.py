@@ -69,6 +69,68 @@ def a_vectorization_that_a_helper_adapts():
     list(texts.map(lambda t: tf.py_function(prepare, [t], tf.int64)))
 
 
+SENTENCES = ["the cat sat", "the dog ran", "a bird flew", "the cat ran"]
+
+
+def encoded(encode):
+    data = tf.data.Dataset.from_tensor_slices(SENTENCES)
+    return np.array([one.numpy() for one in data.map(lambda t: tf.numpy_function(encode, [t], tf.int64))])
+
+
+@triggers("fitted-in-body", says="encode makes vocab in each of 4 calls, of the words of that call")
+def a_vocabulary_of_one_text():
+    def encode(text):
+        words = text.decode().split()
+        vocab = {w: i + 1 for i, w in enumerate(sorted(set(words)))}
+        return np.array([vocab[w] for w in words])
+
+    assert encoded(encode).max() == 3
+
+
+@triggers("fitted-in-body", says="a word has another number in another text")
+def a_vocabulary_that_grows_in_a_helper():
+    def number(words):
+        ids = {}
+        for word in words:
+            if word not in ids:
+                ids[word] = len(ids) + 1
+        return [ids[word] for word in words]
+
+    def encode(text):
+        return np.array(number(text.decode().lower().split()))
+
+    assert {*encoded(encode)[:, 0]} == {1}
+
+
+@near("fitted-in-body")
+def a_vocabulary_that_grows_over_all_texts():
+    ids = {}
+
+    def encode(text):
+        return np.array([ids.setdefault(word, len(ids)) for word in text.decode().split()])
+
+    assert encoded(encode).max() > 3
+
+
+@near("fitted-in-body")
+def a_vocabulary_of_all_texts_in_each_call():
+    def encode(text):
+        vocab = {w: i for i, w in enumerate(sorted({w for one in SENTENCES for w in one.split()}))}
+        return np.array([vocab[w] for w in text.decode().split()])
+
+    assert encoded(encode).max() > 3
+
+
+@near("fitted-in-body")
+def nodes_of_a_graph_that_are_numbered_in_each_call():
+    def local(edges):
+        number = {node: at for at, node in enumerate(np.unique(edges))}
+        return np.array([number[one] for one in edges])
+
+    edges = tf.data.Dataset.from_tensor_slices([[5, 9, 5], [7, 1, 2], [3, 3, 8]])
+    list(edges.map(lambda e: tf.numpy_function(local, [e], tf.int64)))
+
+
 @near("fitted-in-body")
 def an_encoder_that_is_fitted_before():
     encoder = LabelEncoder().fit(NAMES)

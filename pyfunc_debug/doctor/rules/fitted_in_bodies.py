@@ -1,4 +1,4 @@
-"""An encoder, a scaler or a tokenizer that a body fits to what one call gets: its results mean another thing in each.
+"""An encoder, a vocabulary or a scaler that a body fits to what one call gets: its results mean another thing in each.
 
 `LabelEncoder().fit_transform([label])` numbers the labels of one call: its only one is always 0.
 """
@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.grouped import several
+from pyfunc_debug.doctor.bodies.numbered_words import numbered_words
 from pyfunc_debug.doctor.bodies.run_functions import called_by
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
@@ -46,7 +48,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         if function is None or count < _LEAST_CALLS or node.file is None:
             continue
         own = pastes.source(facts, node.file)
-        for holder in (function, *called_by(own.tree, function)):
+        holders = (function, *called_by(own.tree, function))
+        numbered = numbered_words(facts, group, holders)
+        if numbered is not None and (node.file, numbered[1].lineno) not in told:
+            told.add((node.file, numbered[1].lineno))
+            yield _words(facts, group, count, *numbered)
+        for holder in holders:
             fit = _fit(holder, own)
             if fit is not None and (node.file, fit.call.lineno) not in told:
                 told.add((node.file, fit.call.lineno))
@@ -109,6 +116,20 @@ def _finding(facts: Facts, node: Node, count: int, fit: _Fit) -> Finding:
         f"once, above the function: {once}\nin line {fit.call.lineno}, for {whole}: {then}{goes}",
         node.file, fit.call.lineno,
         evidence=(f"line {fit.call.lineno}: {facts.line(node.file, fit.call.lineno)}",), confidence="likely",
+    )  # fmt: skip
+
+
+def _words(facts: Facts, group: list[Node], count: int, name: str, made: ast.expr) -> Finding:
+    """Of a vocabulary that each call makes of its own text."""
+    node, line = group[0], made.lineno
+    return Finding(
+        NAMES[0], "warning", node.id, (),
+        f"{facts.name(node)} makes {name} in each of {count:,} calls, of the words of that call's text: a word has "
+        "another number in another text, and one number stands for many words",
+        f"once, above the function: {name} of the words of all training texts, which the body reads\n"
+        f"in line {line}: nothing; and a number for words that {name} does not have",
+        node.file, line, several(one.id for one in group),
+        (f"line {line}: {facts.line(node.file, line)}",), "likely",
     )  # fmt: skip
 
 
