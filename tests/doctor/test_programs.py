@@ -40,6 +40,7 @@ from tests.doctor import programs_kept_by_metrics as programs_kept_by_metrics
 from tests.doctor import programs_keras as programs_keras
 from tests.doctor import programs_keras_arrays as programs_keras_arrays
 from tests.doctor import programs_keras_data as programs_keras_data
+from tests.doctor import programs_known_targets as programs_known_targets
 from tests.doctor import programs_late_skips as programs_late_skips
 from tests.doctor import programs_loops_and_branches as programs_loops_and_branches
 from tests.doctor import programs_lost_elements as programs_lost_elements
@@ -118,6 +119,7 @@ WORDS = {
     "trace-failed": "an exception of any kind; those that are known have pastes in test_failures",
     "vanishing-gradient": "a paste where the body is a function that squashes, as for saturated",
     "zipped-rest": "which elements belong together only its author knows",
+    "known-target": "what is to be foretold, and how many windows are left, only its author knows",
 }
 """Rules whose fix is no line to paste, and why."""
 
