@@ -1,4 +1,7 @@
-"""Two dtypes in one operation of eager tensors: NumPy's float64, or whole numbers, beside TensorFlow's float32."""
+"""Two dtypes in one operation of eager tensors: NumPy's float64, or whole numbers, beside TensorFlow's float32.
+
+Also in the body of a py_function, which gets eager tensors.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,17 @@ RULE = "mixed-dtypes"
 _SAID = re.compile(
     r"cannot compute \w+ as input #\d+\(zero-based\) was expected to be a (\w+) tensor but is a (\w+) tensor"
 )
+_SAME = re.compile(r"must have the same dtype, got tf\.(\w+) != tf\.(\w+)")
 _CALLED = {"double": "float64", "float": "float32", "half": "float16"}
 _NUMBER = re.compile(r"(?:u?int|float)\d+|bool")
 _FLOATS = ("float16", "float32", "float64")
+_WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 _OF_TWO = (
     "add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "matmul", "matvec", "tensordot",
     "squared_difference",
 )  # fmt: skip
 
+_OF_PYTHON: dict[type, str] = {int: "int32", float: "float32"}
 _TENSORS = ("constant", "convert_to_tensor")
 """They keep the dtype of an array."""
 
@@ -31,27 +37,35 @@ _TENSORS = ("constant", "convert_to_tensor")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an operation of the failing line has a side of each dtype."""
     said, spot = _SAID.search(situation.message), situation.last
+    if said is None and situation.body:
+        said = _SAME.search(situation.message)
     statement = situation.statement
-    if said is None or spot is None or statement is None or situation.body or hasattr(statement, "body"):
+    if said is None or spot is None or statement is None or hasattr(statement, "body"):
         return None
     wanted = {_CALLED.get(one, one) for one in said.groups()}
     floats = sorted(wanted & set(_FLOATS), key=_FLOATS.index)
-    if len(wanted) != 2 or not floats or not all(_NUMBER.fullmatch(one) for one in wanted):
+    whole = sorted(wanted & set(_WHOLE), key=_WHOLE.index) if situation.body else []
+    if len(wanted) != 2 or not (floats or len(whole) == 2) or not all(_NUMBER.fullmatch(one) for one in wanted):
         return None
-    odd = (wanted - {floats[0]}).pop()  # whole numbers, or the wider of two
-    for pair in _pairs(statement, spot):
+    keeps = floats[0] if floats else whole[1]
+    odd = (wanted - {keeps}).pop()  # whole numbers, or the wider of two
+    pairs = list(_pairs(statement, spot))
+    told = [_CALLED.get(one, one) for one in said.groups()]
+    for pair in pairs:
         dtypes = [_dtype(one, spot) for one in pair]
+        if len(pairs) == 1 and all(one in ("", known) for one, known in zip(dtypes, told)):
+            dtypes = told  # TensorFlow tells that of the left side first
         if set(dtypes) != wanted:
             continue
         side = pair[dtypes.index(odd)]
         text, tf = spot.source.text(side), alias(spot, "tensorflow")
         why = ", as NumPy makes numbers" if odd == "float64" else ""
         cause = (
-            f"{short(text, 40)} is {odd}{why}, and what it meets here is {floats[0]}: TensorFlow's ops take two "
+            f"{short(text, 40)} is {odd}{why}, and what it meets here is {keeps}: TensorFlow's ops take two "
             "tensors of one dtype."
         )
-        edit = edit_of(spot.file, spot.source.replaced({side: f"{tf}.cast({text}, {tf}.{floats[0]})"}))
-        advice = "" if edit else f"Cast it: {tf}.cast(..., {tf}.{floats[0]})."
+        edit = edit_of(spot.file, spot.source.replaced({side: f"{tf}.cast({text}, {tf}.{keeps})"}))
+        advice = "" if edit else f"Cast it: {tf}.cast(..., {tf}.{keeps})."
         return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
     return None
 
@@ -77,7 +91,10 @@ def _dtype(node: ast.expr, spot: Spot) -> str:
     if known or not isinstance(node, (ast.Call, ast.BinOp)):
         return known
     if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _TENSORS:
-        return _dtype(node.args[0], spot) if len(node.args) == 1 and not node.keywords else ""
+        if len(node.args) != 1 or node.keywords:
+            return ""
+        kind = type(computed(node.args[0], spot))
+        return _OF_PYTHON.get(kind) or _dtype(node.args[0], spot)
     if isinstance(node, ast.BinOp):
         return _dtype(node.left, spot) or _dtype(node.right, spot)
     if not root_is(node.func, spot, "tensorflow") or dotted(node.func).rpartition(".")[2] not in _OF_TWO:
