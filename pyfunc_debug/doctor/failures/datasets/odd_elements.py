@@ -9,11 +9,11 @@ import ast
 from typing import Any
 
 from pyfunc_debug.doctor.failures.datasets import generator_calls, signature_parts, yielded_keys
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.shapes import fits_shape
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source
-from pyfunc_debug.doctor.failures.reading.symbols import is_ndarray
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_ndarray
 from pyfunc_debug.doctor.generators.element_numbers import element_number
 
 RULE = "generator"
@@ -52,7 +52,12 @@ def explain(
     fault = "is empty" if 0 in got else f"has {len(got)} {'axis' if len(got) == 1 else 'axes'}"
     of = f" for {whose}" if whose else ""
     cause = f"{which} {fault}{of}: its shape is {got}. {others[0].upper()}{others[1:]} fitted the signature, {wanted}."
-    name = _name(situation, source, yields, function)
+    part, value = _part(situation, yields)
+    reshaped = _reshaped(situation, file, source, part, wanted) if 0 in got else None
+    if reshaped is not None:
+        empty = tuple(0 if one is None else one for one in wanted)
+        return Explanation(RULE, file, line, f"{cause} An empty one has to be {empty}.", reshaped)
+    name = part.id if isinstance(part, ast.Name) and is_ndarray(value) and _loops(source, yields, function) else ""
     check = f": `if {_check(name, got, wanted)}: continue` above the yield" if name else ""
     advice = f"Leave it out in the generator{check}; or correct what it was made of."
     if 0 in got and len(got) == len(wanted):
@@ -88,24 +93,39 @@ def its_number(situation: Situation) -> int | None:
     return element_number(situation.rows, *rows[0]) if rows else None
 
 
-def _name(situation: Situation, source: Source, yields: list[ast.Yield], function: ast.FunctionDef | None) -> str:
-    """The name of the array that failed, where one `yield` in a loop gives it by a name; "" where it has none."""
+def _reshaped(situation: Situation, file: str, source: Source, part: ast.expr | None, wanted: _Shape) -> Edit | None:
+    """The yield with an empty list as an array of no rows: `np.reshape(boxes, (-1, 4))`."""
+    spot = situation.last
+    sizes = [one for one in wanted if one is not None]
+    if not isinstance(part, ast.Name) or spot is None or len(sizes) + 1 != len(wanted) or 0 in sizes or not sizes:
+        return None
+    shape = ", ".join("-1" if one is None else str(one) for one in wanted)
+    text = f"{alias(spot, 'numpy')}.reshape({part.id}, ({shape}))"
+    return edit_of(file, source.replaced({part: text}))
+
+
+def _loops(source: Source, yields: list[ast.Yield], function: ast.FunctionDef | None) -> bool:
+    """Whether the one `yield` stands in a loop."""
+    for one in source.around(yields[0]):
+        if isinstance(one, (ast.For, ast.While)):
+            return True
+        if one is function or isinstance(one, _FUNCTIONS):
+            return False
+    return False
+
+
+def _part(situation: Situation, yields: list[ast.Yield]) -> tuple[ast.expr | None, Any]:
+    """What one `yield` gives for the part that failed, as it is written, and its value; None where it is not known."""
     compared, (values, _) = signature_parts.compared(situation), yielded_keys.element(situation)
     failed = compared.failed if compared is not None else []
     paths = list(signature_parts.paths(values))
     if len(yields) != 1 or len(failed) != 1 or compared is None or len(paths) != len(compared.arrays):
-        return ""
+        return None, None
     # dicts are flattened by their sorted keys
     path, value = sorted(paths, key=lambda one: [f"{key:06}" if type(key) is int else str(key) for key in one[0]])[
         failed[0]
     ]
-    found = yields[0].value if not path else _written(yields[0].value, path)
-    loops = False
-    for one in source.around(yields[0]):
-        loops = loops or isinstance(one, (ast.For, ast.While))
-        if one is function or isinstance(one, _FUNCTIONS):
-            break
-    return found.id if loops and isinstance(found, ast.Name) and is_ndarray(value) else ""
+    return (yields[0].value if not path else _written(yields[0].value, path)), value
 
 
 def _written(node: ast.expr | None, path: tuple[Any, ...]) -> ast.expr | None:
