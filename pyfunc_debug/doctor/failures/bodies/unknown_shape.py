@@ -20,7 +20,7 @@ from pyfunc_debug.doctor.failures.models import epoch_metrics
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import shapes
-from pyfunc_debug.doctor.failures.reading.dtypes import assignments
+from pyfunc_debug.doctor.failures.reading.dtypes import assignments, own_nodes
 from pyfunc_debug.doctor.failures.reading.made_values import made_return, made_shape
 from pyfunc_debug.doctor.failures.reading.nodes import (
     Node,
@@ -501,10 +501,24 @@ def _shapes(situation: Situation, node: Node, op: Any) -> tuple[list[Shape | Non
     found = found if fits else [(None, *one[1:]) if one else one for one in found]  # it is called with other sizes, too
     if all(one is None for one in found) and len(node.tout) == 1:
         same = [one for one in inputs.values() if one.shape]
-        if len(same) == 1 and (same[0].dtype == node.tout[0] or len(inputs) == 1):
+        like = same and (same[0].dtype == node.tout[0] or len(inputs) == 1)
+        if len(same) == 1 and like and not _is_one_of_several(function):
             return [same[0].shape if fits else (None, *same[0].shape[1:])], False, _LIKE_INPUT
     guessed = " Its source says the shape below: check it." if any(one is not None for one in found) else ""
     return found, False, guessed
+
+
+def _is_one_of_several(function: Any) -> bool:
+    """Whether a body returns one of the results of a call, `f, t, s = spectrogram(x)`: they differ in their shapes."""
+    if not isinstance(function, ast.FunctionDef):
+        return False
+    returned = {one.value.id for one in own_nodes(function)
+                if isinstance(one, ast.Return) and isinstance(one.value, ast.Name)}  # fmt: skip
+    several = [
+        target for one in own_nodes(function) if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call)
+        for target in one.targets if isinstance(target, ast.Tuple)
+    ]  # fmt: skip
+    return any(isinstance(part, ast.Name) and part.id in returned for one in several for part in one.elts)
 
 
 def _of_other_traces(node: Node, situation: Situation) -> list[tuple[str, Shape | None]]:

@@ -101,6 +101,10 @@ def made_lines(
             return None
         if isinstance(target, ast.Name):
             made[target.id] = found
+        elif isinstance(target, ast.Tuple) and isinstance(found, tuple) and len(found) == len(target.elts):
+            if not all(isinstance(one, ast.Name) for one in target.elts):
+                return None
+            made.update(zip(map(dotted, target.elts), found))
         elif not isinstance(target, ast.Subscript) or not _stored(target, found, spot, made, arrays):
             return None
     return None if wanted is None else _evaluated(wanted, spot, made, arrays, inputs)
