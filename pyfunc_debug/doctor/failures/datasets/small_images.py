@@ -9,11 +9,20 @@ from pyfunc_debug.doctor.failures.pastes.as_python import element_spec
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, dtype_of, lookup, shape_of, sizes_of
+from pyfunc_debug.doctor.failures.reading.symbols import (
+    alias,
+    calls,
+    dtype_of,
+    lookup,
+    method_calls,
+    shape_of,
+    sizes_of,
+)
 
 _SMALL = re.compile(r"Need value\.shape >= size, got \]? ?\[([\d ]+)\] \[([\d ]+)\]")
 _FLOATS = re.compile(r"'image' has DataType (float\w+) not in list of allowed values")
 _FLAT = "must have either 3 or 4 dimensions"
+_CHANNELS = ("1", "3", "4")
 _ENCODES = ("encode_png", "encode_jpeg")
 
 
@@ -63,9 +72,24 @@ def _small(situation: Situation, has: list[str], wanted: list[str]) -> Explanati
         found = [one for one in calls(source.tree) if dotted(one.func).endswith("image.random_crop")]
         if len(found) != 1 or not found[0].args:
             continue
-        cause = (
-            f"random_crop takes a piece of [{', '.join(wanted)}] of an image of [{', '.join(has)}], which is smaller."
-        )
+        cause = f"random_crop takes a piece of [{', '.join(wanted)}] of an image of [{', '.join(has)}], "
+        short_of = [place for place, (one, other) in enumerate(zip(has, wanted)) if int(one) < int(other)]
+        if not short_of or len(has) != len(wanted):
+            return None
+        if short_of == [len(has) - 1] and len(has) > 1:
+            cause += f"which has {has[-1]} on the last axis, and the piece {wanted[-1]}."
+            advice = (
+                f"Make all elements have {wanted[-1]} there where they are read (np.repeat, or the channels that are "
+                "wanted), or leave the others out by a filter before the crop."
+            )
+            return Explanation("structure", file, found[0].lineno, cause, None, advice)
+        cause += "which is smaller."
+        if has[-1] not in _CHANNELS or short_of[-1] > 1:
+            advice = f"Make elements that have {wanted[short_of[0]]} on axis {short_of[0]}, or ask for a smaller piece."
+            caches = [one for one in method_calls(source.tree, "cache") if one.args]
+            if caches:
+                advice += f" The cache file of line {caches[0].end_lineno} may be an older program's: then remove it."
+            return Explanation("structure", file, found[0].lineno, cause, None, advice)
         given = found[0].args[0]
         tf = alias(situation.last, "tensorflow") if situation.last is not None else "tf"
         text = source.text(given)
