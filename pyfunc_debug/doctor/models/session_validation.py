@@ -11,7 +11,7 @@ from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.draws.drawn_once import draws_of
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
-from pyfunc_debug.doctor.graphs.session_lines import Body, SessionLine, session_lines
+from pyfunc_debug.doctor.graphs.session_lines import Body, SessionLine, body_of, session_lines
 from pyfunc_debug.records import Finding, Node
 
 _EVALUATES = re.compile(
@@ -136,7 +136,7 @@ def _finding(
     words = f"{node.body} {made.name if made is not None else ''} {draws[0].text if draws else ''}".lower()
     if function is None or not draws or _flagged(function) or any(one in words for one in meant):
         return None
-    name, body = facts.name(node), (node.body, node.file, node.line)
+    name, body = facts.name(node), body_of(node)
     kinds = line.read.get(body)
     where = "the graph" if kinds is None else "the queue" if "Queue" in kinds else "the Dataset"
     shared = bool({one.id for one in line.nodes[body]} & {one.id for one in training.nodes[body]})
