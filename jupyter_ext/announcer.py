@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.program.threads import daemon_thread
 
 Json = dict[str, Any]
 _GAP_S = 0.01
@@ -37,9 +37,7 @@ class Announcer:
         self._wake = threading.Event()
         self._closed = False
         self._sent = 0.0
-        self._thread = threading.Thread(target=self._run, name="pyfunc_debug announcer", daemon=True)
-        # A debugger that stops all threads must not stop the one that shows what stopped.
-        hide_from_debuggers(self._thread)
+        self._thread = daemon_thread(self._run, "pyfunc_debug announcer")
         self._thread.start()
 
     def announce(self, state: Json) -> bool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_ext.announcer import Announcer
 from pyfunc_debug.errors import PyfuncDebugError
-from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.program.threads import daemon_thread
 from pyfunc_debug.report import html
 from pyfunc_debug.report.answers import Answers
 from pyfunc_debug.report.pytest_file import test_name
@@ -131,9 +131,7 @@ class Channel:
         self.announcer = Announcer(self._widgets, self._stop_again)
         self._tokens = _RATE
         self._refilled = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name="pyfunc_debug publisher", daemon=True)
-        # A debugger that stops all threads must not stop the one that shows what stopped.
-        hide_from_debuggers(self._thread)
+        self._thread = daemon_thread(self._run, "pyfunc_debug publisher")
         self._thread.start()
 
     def expect(self, recording: Any) -> View:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pyfunc_debug.gil.blame import Span
 from pyfunc_debug.gil.samples import Tick
 from pyfunc_debug.program.garbage import no_search, other_frames
-from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.program.threads import daemon_thread
 
 PERIOD_S = 0.005
 LATE_NS = 400_000
@@ -52,8 +52,7 @@ class Canary:
     def start(self) -> None:
         """Starts the thread."""
         self._stop.clear()
-        self._thread = threading.Thread(target=self._work, name="pyfunc_debug canary", daemon=True)
-        hide_from_debuggers(self._thread)
+        self._thread = daemon_thread(self._work, "pyfunc_debug canary")
         self._thread.start()
 
     def stop(self) -> None:

@@ -16,7 +16,7 @@ from pyfunc_debug.gil.native import AbsentError
 from pyfunc_debug.gil.samples import OpSpan, Samples
 from pyfunc_debug.profiler import xplane, xspace
 from pyfunc_debug.profiler.session import InUseError, Profiler
-from pyfunc_debug.program.threads import hide_from_debuggers, made_by_cpp
+from pyfunc_debug.program.threads import daemon_thread, made_by_cpp
 
 MOST_CALLS = 10_000
 """Calls that a window should hold: closing one costs about 25 us a call, and more than linearly above this."""
@@ -67,8 +67,7 @@ class OpStartProbe:
         with self._profiler.lock:
             self._open()
         self._wake.clear()
-        self._thread = threading.Thread(target=self._work, name="pyfunc_debug gil windows", daemon=True)
-        hide_from_debuggers(self._thread)
+        self._thread = daemon_thread(self._work, "pyfunc_debug gil windows")
         self._thread.start()
 
     def stop(self) -> None:

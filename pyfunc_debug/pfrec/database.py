@@ -130,6 +130,8 @@ class Connection(sqlite3.Connection):
     def cursor(self) -> Cursor:  # type: ignore[override]
         return super().cursor(Cursor)
 
+    # SQLite's own three ask for a cursor of its own kind.
+
     def execute(self, sql: str, *parameters: Any) -> Cursor:
         cursor = self.cursor()
         cursor.execute(sql, *parameters)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 
 from pyfunc_debug.program.bell import Bell, pause
-from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.program.threads import daemon_thread
 
 
 class Looks:
@@ -28,8 +27,7 @@ class Looks:
         self._trouble = trouble
         self._ended = Bell()
         self._process = os.getpid()
-        self._thread = threading.Thread(target=self._run, name=f"pyfunc_debug {name}", daemon=True)
-        hide_from_debuggers(self._thread)
+        self._thread = daemon_thread(self._run, f"pyfunc_debug {name}")
 
     def start(self) -> None:
         """Begins to look."""

@@ -17,7 +17,9 @@ from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.records import Node
 
-_ONE_SHOT, _INITIALIZABLE = "make_one_shot_iterator", "make_initializable_iterator"
+_ONE_SHOT = "make_one_shot_iterator"
+ITERATORS = (_ONE_SHOT, "make_initializable_iterator")
+"""Functions that make what a session reads a dataset by."""
 _SAME = ("map", "prefetch", "repeat")
 """Methods between a body and the shuffle that give as many elements as they get."""
 _FILLS_NS = 5_000_000_000
@@ -68,7 +70,7 @@ def filled(facts: Facts, node: Node) -> Filled | None:
     calls = list(pastes.walk(own.tree, ast.Call))
     shuffles = [one for one in calls if method(one) == "shuffle" and _is_of_dataset(one)]
     makers = [pastes.last_name(one.func) for one in calls]
-    readers = [name for name in makers if name in (_ONE_SHOT, _INITIALIZABLE)]
+    readers = [name for name in makers if name in ITERATORS]
     if len(shuffles) != 1 or len(readers) != 1 or not _is_used(own, shuffles[0]):
         return None
     chain = before(own, shuffles[0])

@@ -18,6 +18,7 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import slow_lines
 from pyfunc_debug.doctor.bodies.shared_objects import are_apart
 from pyfunc_debug.doctor.datasets import input_cures, pipelines
+from pyfunc_debug.doctor.datasets.session_shuffles import ITERATORS
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.graphs.session_lines import Body, SessionLine, body_of, session_lines
 from pyfunc_debug.gil.whatif import percent
@@ -38,7 +39,6 @@ _RUNS = 10
 _GAIN = 1.3
 """What a prefetch has to bring: a part of the runs' other time is the way into Python, and what tf.data does itself."""
 _AHEAD = ("Parallel", "Prefetch", "Queue")
-_ITERATORS = ("make_one_shot_iterator", "make_initializable_iterator")
 _THREADS = 4
 
 
@@ -214,7 +214,7 @@ def _parallel(facts: Facts, one: _Waits) -> str:
 def _prefetched(facts: Facts, one: _Waits) -> str:
     """The Dataset whose iterator the only line of the file makes, with a prefetch."""
     file = one.line.file
-    made = [call for call in pastes.walk(facts.tree(file), ast.Call) if pastes.last_name(call.func) in _ITERATORS]
+    made = [call for call in pastes.walk(facts.tree(file), ast.Call) if pastes.last_name(call.func) in ITERATORS]
     if len(made) != 1:
         return ""
     given = made[0].args[0] if made[0].args else getattr(made[0].func, "value", None)

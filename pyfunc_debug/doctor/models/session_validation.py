@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.draws.drawn_once import draws_of
+from pyfunc_debug.doctor.draws.altering_draws import altering_draw
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.graphs.session_lines import Body, SessionLine, body_of, session_lines
@@ -28,13 +28,12 @@ _FLAG = re.compile(r"train|augment|phase|test|eval|mode|infer", re.IGNORECASE)
 _LOOPS = (ast.For, ast.While)
 
 
-def findings(facts: Facts, rule: str, meant: tuple[str, ...]) -> Iterator[Finding]:
+def findings(facts: Facts, rule: str) -> Iterator[Finding]:
     """One finding a body.
 
     Args:
       facts: The recording.
       rule: The finding's name.
-      meant: In the name of a body: what it draws is the task.
     """
     lines = session_lines(facts)
     trainings = [one for one in lines if one.trains]
@@ -46,7 +45,7 @@ def findings(facts: Facts, rule: str, meant: tuple[str, ...]) -> Iterator[Findin
             training = next((one for one in trainings if body in one.nodes), None)
             if training is None or body in told or not _comes_first(line, body) or not _comes_first(training, body):
                 continue
-            found = _finding(facts, rule, line, training, nodes[0], meant)
+            found = _finding(facts, rule, line, training, nodes[0])
             if found is not None:
                 told.add(body)
                 yield found
@@ -127,14 +126,9 @@ def _flagged(function: Definition) -> bool:
     return False
 
 
-def _finding(
-    facts: Facts, rule: str, line: SessionLine, training: SessionLine, node: Node, meant: tuple[str, ...]
-) -> Finding | None:
-    function = facts.function(node)
-    draws = draws_of(function, facts.tree(node.file)) if function is not None else []
-    made = facts.functions.get(node.function or 0)
-    words = f"{node.body} {made.name if made is not None else ''} {draws[0].text if draws else ''}".lower()
-    if function is None or not draws or _flagged(function) or any(one in words for one in meant):
+def _finding(facts: Facts, rule: str, line: SessionLine, training: SessionLine, node: Node) -> Finding | None:
+    function, draw = facts.function(node), altering_draw(facts, node)
+    if function is None or draw is None or _flagged(function):
         return None
     name, body = facts.name(node), body_of(node)
     kinds = line.read.get(body)
@@ -148,7 +142,7 @@ def _finding(
         "down although the model is the same",
         _fix(name, kinds, line, training), line.file, line.line,
         evidence=(
-            f"{facts.source_line(node.file, draws[0].line)}: {draws[0].text}",
+            f"{facts.source_line(node.file, draw.line)}: {draw.text}",
             f"{facts.source_line(line.file, line.line)}: {facts.line(line.file, line.line)}",
         ),
         confidence="likely",

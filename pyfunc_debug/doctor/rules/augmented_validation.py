@@ -9,22 +9,20 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.draws.drawn_once import draws_of
+from pyfunc_debug.doctor.draws.altering_draws import altering_draw
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import Source
 from pyfunc_debug.doctor.models import session_validation
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("augmented-validation",)
-_MEANT = ("noise", "mask", "negative", "corrupt", "latent")
-"""In the name of a body or its map: what is drawn there is the task, for validation too."""
 _STEPS = 6
 """How many statements a dataset is followed back."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body."""
-    yield from session_validation.findings(facts, NAMES[0], _MEANT)
+    yield from session_validation.findings(facts, NAMES[0])
     told: set[tuple[str, str | None, int | None]] = set()
     for file, line in pastes.keras_sites(facts):
         call = pastes.call_at(facts, file, line, "fit")
@@ -76,11 +74,8 @@ def _trains_too(facts: Facts, node: Node, file: str, spans: list[tuple[int, int,
 
 
 def _finding(facts: Facts, node: Node, name: str, file: str) -> Finding | None:
-    function = facts.function(node)
-    draws = draws_of(function, facts.tree(node.file)) if function is not None else []
-    made = facts.functions.get(node.function or 0)
-    words = f"{node.body} {made.name if made is not None else ''} {draws[0].text if draws else ''}".lower()
-    if not draws or any(one in words for one in _MEANT):
+    draw = altering_draw(facts, node)
+    if draw is None:
         return None
     site = next((frame for frame in reversed(node.stack) if frame.file == file), None)
     return Finding(
@@ -89,5 +84,5 @@ def _finding(facts: Facts, node: Node, name: str, file: str) -> Finding | None:
         "validation gets other elements in each epoch, which are harder than those that are there",
         f"leave {facts.name(node)} out of {name}: draw in a map of the training data alone",
         site.file if site is not None else node.file, site.line if site is not None else node.line,
-        evidence=(f"{facts.source_line(node.file, draws[0].line)}: {draws[0].text}",), confidence="likely",
+        evidence=(f"{facts.source_line(node.file, draw.line)}: {draw.text}",), confidence="likely",
     )  # fmt: skip

@@ -37,14 +37,14 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         own = pastes.source(facts, node.file)
         for name in code.parameters(function):
-            taken = [one for one in _statistics(own, function, name) if _normalizes(own, function, one, name)]
+            taken = [one for one in _statistics(function, name) if _normalizes(own, function, one, name)]
             batch = batch_before(facts, node) if taken else None
             if batch is not None and (found := _finding(facts, group, own, name, taken, batch)) is not None:
                 yield found
                 break
 
 
-def _statistics(own: Source, function: Definition, name: str) -> list[ast.Call]:
+def _statistics(function: Definition, name: str) -> list[ast.Call]:
     """The calls that take one number of all images that a parameter holds: `x.mean()`, `np.std(x)`."""
     found = []
     for one in code.own_nodes(function):

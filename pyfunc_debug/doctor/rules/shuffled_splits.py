@@ -118,7 +118,6 @@ def _generated(facts: Facts) -> Iterator[Finding]:
         if node.file is None or len(calls) != 1 or not reordered(facts, node):
             continue
         (call,) = calls
-        sites = [facts.source_line(*parts[one]["site"][:2]) for one in ("Take", "Skip")]
         fix = one_order(facts, node, call)
         again = "to shuffle what is trained on in each pass: .shuffle(...) behind its take() or skip()"
         yield Finding(
@@ -127,14 +126,11 @@ def _generated(facts: Facts) -> Iterator[Finding]:
             f"{call.lineno}: {ast.unparse(call.func)}): elements that one part had in a pass are in the other part in "
             "the next, so that what is held back is trained on",
             fix or _BY_GENERATOR, node.file, call.lineno,
-            evidence=(
-                f"the part of take() is read at {sites[0]}, that of skip() at {sites[1]}", *((again,) if fix else ()),
-            ),
+            evidence=(_read_at(facts, parts["Take"], parts["Skip"]), *((again,) if fix else ())),
         )  # fmt: skip
 
 
 def _finding(facts: Facts, take: dict[str, Any], skip: dict[str, Any]) -> Finding:
-    sites = [facts.source_line(*one["site"][:2]) for one in (take, skip)]
     passes = take["iterators"] + skip["iterators"]
     fix, place = kept_order(facts, take["site"]) or kept_order(facts, skip["site"]) or ("", None)
     file, line = place or take["site"][:2]
@@ -144,8 +140,13 @@ def _finding(facts: Facts, take: dict[str, Any], skip: dict[str, Any]) -> Findin
         f"part had in a pass are in the other part in the next, so that what is held back is trained on. {passes} "
         "passes were made over the two parts",
         fix or _WORDS,
-        file, line, evidence=(f"the part of take() is read at {sites[0]}, that of skip() at {sites[1]}",),
+        file, line, evidence=(_read_at(facts, take, skip),),
     )  # fmt: skip
+
+
+def _read_at(facts: Facts, take: dict[str, Any], skip: dict[str, Any]) -> str:
+    first, second = (facts.source_line(*one["site"][:2]) for one in (take, skip))
+    return f"the part of take() is read at {first}, that of skip() at {second}"
 
 
 def kept_order(facts: Facts, site: Sequence[Any]) -> tuple[str, tuple[str, int]] | None:

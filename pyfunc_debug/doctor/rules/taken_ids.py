@@ -52,11 +52,13 @@ def check(facts: Facts) -> Iterator[Finding]:
         own = pastes.source(facts, node.file)
         if _MARKER.search("\n".join(own.code)):
             continue
+        rows = _rows(facts, group)
+        if rows is None:
+            continue
         every = [function, *called_by(own.tree, function)]
         for name in dict.fromkeys(one.id for part in every for one in pastes.walk(part, ast.Name)):
             known = _vocabulary(own, name) if (node.file, name) not in told else None
-            rows = _rows(facts, group)
-            if known is None or rows is None:
+            if known is None:
                 continue
             uses = [*_unknown(own, every, known), *(_padding(own, every, known) if rows else ())]
             if uses:

@@ -10,7 +10,7 @@ import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,13 +143,20 @@ class Minimized:
                 )  # fmt: skip
 
 
-def _before(start: Any) -> Iterator[Any]:
-    """An op and those that run before it, the nearest first, the farthest left out."""
-    seen, todo = {start}, deque([start])
-    while todo and len(seen) < _FARTHEST:
+def ops_before(ends: Iterable[Any], farthest: int, fed: Collection[str] = ()) -> Iterator[Any]:
+    """Ops and those that run before them, the nearest first.
+
+    Args:
+      ends: The ops.
+      farthest: How many ops are looked at.
+      fed: Names of tensors that are fed: what would make these does not run.
+    """
+    todo = deque(ends)
+    seen = set(todo)
+    while todo and len(seen) < farthest:
         op = todo.popleft()
         yield op
-        for one in (*op.control_inputs, *(each.op for each in op.inputs)):
+        for one in (*op.control_inputs, *(each.op for each in op.inputs if each.name not in fed)):
             if one not in seen:
                 seen.add(one)
                 todo.append(one)
@@ -158,7 +165,9 @@ def _before(start: Any) -> Iterator[Any]:
 def _moved(fetched: Any) -> set[str]:
     """Names of the variables that a run moves, if it is asked for this op."""
     return {
-        op.inputs[0].op.name for op in _before(fetched) if any(one in op.type for one in CHANGES) and len(op.inputs)
+        op.inputs[0].op.name
+        for op in ops_before([fetched], _FARTHEST)
+        if any(one in op.type for one in CHANGES) and len(op.inputs)
     }
 
 
@@ -168,7 +177,7 @@ def _is_moved(variable: Any) -> bool:
         any(one in op.type for one in CHANGES)
         or (
             op.type in _SETS and op.name != f"{variable.name}/Assign"  # not the initializer
-            and any(one.type in VARIABLES for one in _before(op.inputs[1].op))
+            and any(one.type in VARIABLES for one in ops_before([op.inputs[1].op], _FARTHEST))
         )
         for op in variable.outputs[0].consumers()
     )  # fmt: skip

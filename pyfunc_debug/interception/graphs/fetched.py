@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyfunc_debug.interception.gradients.minimized import CHANGES, TRAINABLE, VARIABLES
+from pyfunc_debug.interception.gradients.minimized import CHANGES, TRAINABLE, VARIABLES, ops_before
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS, scan_ops
 from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.tokens import token_in, token_of
@@ -74,7 +73,7 @@ def fetched(graph: Any, names: Iterable[str], fed: Collection[str]) -> Fetched:
         elif op.type in ("PartitionedCall", "StatefulPartitionedCall"):
             for token in _tokens(graph, nested):
                 found.nodes[token] = True
-        elif _reads(op) and _SWITCHES.isdisjoint(one.type for one in _needed([op], fed)):
+        elif _reads(op) and _is_sure(op, fed):
             parts, kinds = _source(graph, op, fed, 0)
             if any(parts):
                 found.sources.append(([sorted(one) for one in parts], sorted(kinds)))
@@ -90,15 +89,12 @@ def _is_of_elements(thing: Any) -> bool:
 
 def _needed(ends: Iterable[Any], fed: Collection[str]) -> Iterator[Any]:
     """Ops and those that run before them, the nearest first; not what is fed."""
-    todo = deque(ends)
-    seen = set(todo)
-    while todo and len(seen) < _FARTHEST:
-        op = todo.popleft()
-        yield op
-        for one in (*op.control_inputs, *(each.op for each in op.inputs if each.name not in fed)):
-            if one not in seen:
-                seen.add(one)
-                todo.append(one)
+    return ops_before(ends, _FARTHEST, fed)
+
+
+def _is_sure(op: Any, fed: Collection[str]) -> bool:
+    """Whether an op is in no branch of a `tf.cond`."""
+    return _SWITCHES.isdisjoint(one.type for one in _needed([op], fed))
 
 
 def _reads(op: Any) -> bool:
@@ -121,7 +117,7 @@ def _source(graph: Any, op: Any, fed: Collection[str], depth: int) -> tuple[list
         tokens: set[str] = set()
         for one in _needed([way], fed):
             if one.type in PYFUNC_OPS:
-                if _SWITCHES.isdisjoint(each.type for each in _needed([one], fed)):
+                if _is_sure(one, fed):
                     tokens.add(token_of(one))
             elif "Dataset" in one.type:
                 nested = _functions(graph, one)

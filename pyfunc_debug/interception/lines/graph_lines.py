@@ -22,7 +22,7 @@ from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.patches import Patch
 from pyfunc_debug.profiler.session import InUseError, Profiler
 from pyfunc_debug.program.memory import resident_bytes
-from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.program.threads import daemon_thread
 
 LONGEST_S = 60.0
 """The graph's lines are counted for at most this long: the profiler keeps every op in memory."""
@@ -73,8 +73,7 @@ class GraphLines:
             self.limits = f"the graph's lines are not counted: {self._profiler.yielded}"
             return
         self._profiler.watch()
-        self._thread = threading.Thread(target=self._look, name="pyfunc_debug graph lines", daemon=True)
-        hide_from_debuggers(self._thread)
+        self._thread = daemon_thread(self._look, "pyfunc_debug graph lines")
         self._thread.start()
 
     def stop(self) -> None:

@@ -88,7 +88,7 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
             return listed
         if (first := _first_of_library(situation, node, count, declared)) is not None:
             return first
-    cause = f"{_begin(node)} returned {count} values, but {declared}. Tout needs one dtype for each value."
+    cause = f"{node.opening} returned {count} values, but {declared}. Tout needs one dtype for each value."
     guess = returned(node, situation)
     new = None
     sure = False
@@ -129,7 +129,7 @@ def _ends(node: Node) -> bool:
 def _nothing(situation: Situation, node: Node, declared: str) -> Explanation | None:
     """A body that returned None: its `return` is missing, or nothing needs what it would return."""
     call, function = node.call(), node.function()
-    cause = f"{_begin(node)} returned None in its call, but {declared}: "
+    cause = f"{node.opening} returned None in its call, but {declared}: "
     parent = node.source.parent(call) if call is not None else None
     last = function.body[-1] if isinstance(function, ast.FunctionDef) and not return_values(function) else None
     target = last.targets[0] if isinstance(last, ast.Assign) and len(last.targets) == 1 else None
@@ -179,7 +179,7 @@ def _list(situation: Situation, node: Node, count: int) -> Explanation | None:
     dtype = "object" if node.tout[0] == "string" else f"{np}.{node.tout[0]}"
     found = source.replaced({value: f"{np}.array({source.text(value)}, {dtype})"})
     cause = (
-        f"{_begin(node)} returned a Python list of {count}: a numpy_function takes it for {count} values, but Tout "
+        f"{node.opening} returned a Python list of {count}: a numpy_function takes it for {count} values, but Tout "
         f"declares one ({node.tout[0]}). As an array it is one value, also when it is empty."
     )
     edit = edit_of(node.file, found) if not other_touts(node, situation)[1] else None
@@ -230,7 +230,7 @@ def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanat
         return told
     got = "string" if value[:1] in "'\"b" else "float32" if "." in value or "e" in value else ""
     if not got:
-        cause = f"{_begin(node)} returned {short(value, 40)}, which does not become {wanted} as Tout declares."
+        cause = f"{node.opening} returned {short(value, 40)}, which does not become {wanted} as Tout declares."
         return _explanation(situation, node, cause, None)
     return _other_dtype(situation, node, _place(situation, node, wanted), got, wanted, short(value, 30))
 
@@ -257,7 +257,7 @@ def _other_dtype(
 ) -> Explanation | None:
     which = "" if len(node.tout) == 1 else f" as value {position + 1}"
     shown = f"{value} ({got})" if value else got
-    cause = f"{_begin(node)} returned {shown}{which}, but Tout declares {wanted}. Nothing is converted between them: "
+    cause = f"{node.opening} returned {shown}{which}, but Tout declares {wanted}. Nothing is converted between them: "
     cause += "the body has to return what Tout says."
     spot = site_spot(node, situation)
     tf = alias(spot, "tensorflow") if spot is not None else "tf"
@@ -417,7 +417,7 @@ def _object(situation: Situation, node: Node, found: re.Match[str]) -> Explanati
     if found[1] != "NoneType":
         return None  # structures.py tells of dicts
     cause = (
-        f"{_begin(node)} returned None, or an array of Python objects with a None in it, but Tout "
+        f"{node.opening} returned None, or an array of Python objects with a None in it, but Tout "
         f"declares {', '.join(node.tout)}."
     )
     return _explanation(situation, node, cause, None, advice="Return numbers or strings: b'' or nan for missing ones.")
@@ -460,7 +460,3 @@ def _is_one(node: Node, name: str) -> bool:
             if apart or isinstance(parent, (ast.Subscript, ast.Starred, ast.For, ast.comprehension)):
                 return False
     return True
-
-
-def _begin(node: Node) -> str:
-    return node.called if not node.called.startswith("the ") else f"T{node.called[1:]}"

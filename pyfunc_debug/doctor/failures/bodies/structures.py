@@ -335,7 +335,7 @@ def _among_more(node: Node, situation: Situation, call: ast.Call, spot: Spot, ki
         np = alias(spot, "numpy")
         kept = f"[{np}.asarray(one, kind) for one, kind in zip({called}(*given), [{kinds}])]"
     cause = (
-        f"{_begin(node)} returned a {shown}, and Tout declares {wanted} ({', '.join(node.tout[:3])}). No dtype holds "
+        f"{node.opening} returned a {shown}, and Tout declares {wanted} ({', '.join(node.tout[:3])}). No dtype holds "
         f"a {odd}. Here the first {wanted} are kept."
     )
     return _edited(spot, call, {function: f"lambda *given: {kept}"}, cause)
@@ -360,7 +360,7 @@ def _first_value(node: Node, situation: Situation, shown: str, odd: str) -> Expl
         return None
     new = source.text(value.elts[0]) if isinstance(value, ast.Tuple) else f"{source.text(value)}[0]"
     cause = (
-        f"{_begin(node)} returned a {shown}, and Tout declares one value ({node.tout[0]}). No dtype holds a {odd}; "
+        f"{node.opening} returned a {shown}, and Tout declares one value ({node.tout[0]}). No dtype holds a {odd}; "
         "the first value is what Tout says."
     )
     edit = edit_of(node.file, source.replaced({value: new}))
@@ -377,7 +377,7 @@ def _inside(node: Node, situation: Situation, kind: str) -> Explanation | None:
         return None
     place, function = inside.index(kind), node.function()
     cause = (
-        f"{_begin(node)} returned a {shown}, and Tout declares {', '.join(node.tout[:4])}: no dtype holds a {kind}. "
+        f"{node.opening} returned a {shown}, and Tout declares {', '.join(node.tout[:4])}: no dtype holds a {kind}. "
         "A body returns a flat list of tensors."
     )
     value = return_value(function) if function is not None else None
@@ -423,7 +423,7 @@ def _composite(node: Node, call: ast.Call, spot: Spot, value: NotConverted) -> E
     which = f" as value {value.position + 1}" if len(listed) > 1 else ""
     plain = node.tout[value.position] if value.position < len(node.tout) else ", ".join(node.tout[:2])
     cause = (
-        f"{_begin(node)} returned a {kind}{which}, but Tout declares plain {plain}: it is several tensors in one, "
+        f"{node.opening} returned a {kind}{which}, but Tout declares plain {plain}: it is several tensors in one, "
         "and Tout has to say so with a spec."
     )
     return _edited(spot, call, {listed[value.position] if listed else tout: new}, cause)
@@ -445,7 +445,7 @@ def _no_structure(node: Node, call: ast.Call, spot: Spot, kind: str, called: str
     one = len(node.tout) == 1 and tout is not None and not isinstance(tout, (ast.List, ast.Tuple))
     text = node.tout[:1] == ("string",)
     shown = {"DATETIME": "datetime64"}.get(kind, kind)
-    cause = f"{_begin(node)} returned a {shown}, and no dtype of TensorFlow's holds one"
+    cause = f"{node.opening} returned a {shown}, and no dtype of TensorFlow's holds one"
     words = Explanation(
         RULE, spot.file, spot.line, f"{cause}.", None, f"Make {node.called} return numbers, text, or arrays."
     )
@@ -492,21 +492,21 @@ def _flattened(
         declared = [f"{tf}.{floats if dtype == 'float' else dtype}" for _, dtype in parts]
         declared = declared or _dtypes_of_dict(node, situation) or []
     elif kind in ("ShouldUseWrapper", "TensorArray", "_EagerTensorArray"):
-        cause = f"{_begin(node)} returned a TensorArray, which no op has for an output: its parts as one tensor can be."
+        cause = f"{node.opening} returned a TensorArray, which no op has for an output: its parts as one tensor can be."
         return _edited(spot, call, {function: f"lambda *x: {called}(*x).stack()"}, cause)
     elif kind in ("method", "function", "builtin_function_or_method"):
-        return uncalled_results.explain(_begin(node), node, situation, spot, kind)
+        return uncalled_results.explain(node, situation, spot, kind)
     elif not _has_fields(situation, kind):
         return _no_structure(node, call, spot, kind, called)
     elif (shown := _shown(node, situation)[0]) and shown != kind:  # it stands inside of what was returned
-        cause = f"{_begin(node)} returned a {shown}, and Tout declares {', '.join(node.tout[:4])}: no dtype holds a "
+        cause = f"{node.opening} returned a {shown}, and Tout declares {', '.join(node.tout[:4])}: no dtype holds a "
         cause += f"{kind}."
         advice = f"Make {node.called} return numbers, text, or arrays: the fields of each {kind} that are needed."
         return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     else:
         new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
     cause = (
-        f"{_begin(node)} returned a {kind}, but Tout declares {len(node.tout)} "
+        f"{node.opening} returned a {kind}, but Tout declares {len(node.tout)} "
         f"tensor{'s' if len(node.tout) != 1 else ''} "
         f"({', '.join(node.tout[:3])}): a body returns a flat list. Give the values, {order}."
     )
@@ -551,7 +551,7 @@ def _by_its_keys(node: Node, kind: str, keys: list[str]) -> Explanation | None:
     edit = edit_of(node.file, source.replaced({value: new}))
     shown = " and ".join(f'"{one}"' for one in given)
     cause = (
-        f"{_begin(node)} returned a {kind}, but Tout declares {len(node.tout)} tensor{'s' * (len(node.tout) > 1)} "
+        f"{node.opening} returned a {kind}, but Tout declares {len(node.tout)} tensor{'s' * (len(node.tout) > 1)} "
         f"({', '.join(node.tout[:3])}). What {dotted(value.func)} gives has its results by the names that it was "
         f"given: {shown}."
     )
@@ -591,7 +591,3 @@ def _edited(spot: Spot, call: ast.Call, pieces: dict[ast.expr, str], cause: str)
     found = spot.source.replaced(pieces)
     edit = edit_of(spot.file, found)
     return Explanation(RULE, spot.file, call.lineno, cause, edit)
-
-
-def _begin(node: Node) -> str:
-    return node.called if not node.called.startswith("the ") else f"T{node.called[1:]}"

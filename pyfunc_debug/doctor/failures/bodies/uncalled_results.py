@@ -8,24 +8,23 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor.failures.graphs.uncalled import call_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
-from pyfunc_debug.doctor.failures.reading.nodes import Node
+from pyfunc_debug.doctor.failures.reading.nodes import Node, return_value, return_values
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, read
 
 RULE = "structure"
 
 
-def explain(begin: str, node: Node, situation: Situation, spot: Spot, kind: str) -> Explanation:
+def explain(node: Node, situation: Situation, spot: Spot, kind: str) -> Explanation:
     """A method without its parentheses in what a body, or what it calls, returns.
 
     Args:
-      begin: The body, as the message begins.
-      node: Its node.
+      node: The body's node.
       situation: The failure.
       spot: Where the node was made.
       kind: What was returned, in words: `method`.
     """
-    cause = f"{begin} returned a {kind} itself, not what it gives: its parentheses are missing."
+    cause = f"{node.opening} returned a {kind} itself, not what it gives: its parentheses are missing."
     found: list[tuple[str, Source, ast.expr]] = []
     for file, source in situation.sources():
         methods = {
@@ -34,10 +33,7 @@ def explain(begin: str, node: Node, situation: Situation, spot: Spot, kind: str)
         }  # fmt: skip
         found += [(file, source, part) for part in _returned_attributes(source) if part.attr in methods]
     function, own = node.function(), read(node.file or "")
-    results = [function.body] if isinstance(function, ast.Lambda) else [
-        one.value for one in (own_nodes(function) if function is not None else ()) if isinstance(one, ast.Return)
-    ]  # fmt: skip
-    result = results[0] if len(results) == 1 else None
+    result = return_value(function) if function is not None else None
     text = call_of(result, function, own) if result is not None and function is not None else None
     if node.file is not None and result is not None and text is not None and not found:
         found = [(node.file, own, result)]
@@ -53,8 +49,9 @@ def explain(begin: str, node: Node, situation: Situation, spot: Spot, kind: str)
 def _returned_attributes(source: Source) -> Iterator[ast.Attribute]:
     """`self.reward` in what functions return, also by way of a variable: `reward = self.reward; return reward`."""
     for function in (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)):
-        returns = [one.value for one in own_nodes(function) if isinstance(one, ast.Return)]
-        parts = [part for one in returns for part in (one.elts if isinstance(one, ast.Tuple) else [one])]
+        parts = [
+            part for one in return_values(function) for part in (one.elts if isinstance(one, ast.Tuple) else [one])
+        ]
         kept = {part.id for part in parts if isinstance(part, ast.Name)}
         parts += [
             one.value for one in own_nodes(function)

@@ -28,6 +28,7 @@ from pyfunc_debug.doctor.failures.reading.nodes import (
     body_spot,
     owner,
     py_call,
+    return_values,
     site_spot,
     traced_inputs,
     user_nodes,
@@ -389,7 +390,7 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if edit is None and (function := node.function()) is not None:
         edit = shape_pastes.of_each_number(spot, call, function)
         said = f" {node.called} computes number by number: its result has the shape of its inputs." if edit else said
-    what = f"{_begin(node)} gave a tensor of unknown shape"
+    what = f"{node.opening} gave a tensor of unknown shape"
     where = ""
     if last is not None and last.line != node.site[1]:
         statement = last.statement
@@ -512,8 +513,7 @@ def _is_one_of_several(function: Any) -> bool:
     """Whether a body returns one of the results of a call, `f, t, s = spectrogram(x)`: they differ in their shapes."""
     if not isinstance(function, ast.FunctionDef):
         return False
-    returned = {one.value.id for one in own_nodes(function)
-                if isinstance(one, ast.Return) and isinstance(one.value, ast.Name)}  # fmt: skip
+    returned = {one.id for one in return_values(function) if isinstance(one, ast.Name)}
     several = [
         target for one in own_nodes(function) if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call)
         for target in one.targets if isinstance(target, ast.Tuple)
@@ -571,7 +571,3 @@ def _same_body(situation: Situation, node: Node) -> int:
         (node.id,),
     )
     return int(rows[0][0]) if rows else node.id
-
-
-def _begin(node: Node) -> str:
-    return node.called if not node.called.startswith("the ") else f"T{node.called[1:]}"

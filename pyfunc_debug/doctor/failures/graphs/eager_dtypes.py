@@ -9,7 +9,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor.failures.graphs.mixed_dtypes import TWO, WHOLE
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.dtypes import KERNELS
 from pyfunc_debug.doctor.failures.reading.evaluation import computed
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
@@ -19,11 +21,8 @@ RULE = "mixed-dtypes"
 _SAID = re.compile(
     r"cannot compute \w+ as input #\d+\(zero-based\) was expected to be a (\w+) tensor but is a (\w+) tensor"
 )
-_SAME = re.compile(r"must have the same dtype, got tf\.(\w+) != tf\.(\w+)")
-_CALLED = {"double": "float64", "float": "float32", "half": "float16"}
 _NUMBER = re.compile(r"(?:u?int|float)\d+|bool")
 _FLOATS = ("float16", "float32", "float64")
-_WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 _OF_TWO = (
     "add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "matmul", "matvec", "tensordot",
     "squared_difference",
@@ -38,19 +37,19 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an operation of the failing line has a side of each dtype."""
     said, spot = _SAID.search(situation.message), situation.last
     if said is None and situation.body:
-        said = _SAME.search(situation.message)
+        said = TWO.search(situation.message)
     statement = situation.statement
     if said is None or spot is None or statement is None or hasattr(statement, "body"):
         return None
-    wanted = {_CALLED.get(one, one) for one in said.groups()}
+    told = [KERNELS.get(one, one) for one in said.groups()]
+    wanted = set(told)
     floats = sorted(wanted & set(_FLOATS), key=_FLOATS.index)
-    whole = sorted(wanted & set(_WHOLE), key=_WHOLE.index) if situation.body else []
+    whole = sorted(wanted & set(WHOLE), key=WHOLE.index) if situation.body else []
     if len(wanted) != 2 or not (floats or len(whole) == 2) or not all(_NUMBER.fullmatch(one) for one in wanted):
         return None
     keeps = floats[0] if floats else whole[1]
     odd = (wanted - {keeps}).pop()  # whole numbers, or the wider of two
     pairs = list(_pairs(statement, spot))
-    told = [_CALLED.get(one, one) for one in said.groups()]
     for pair in pairs:
         dtypes = [_dtype(one, spot) for one in pair]
         if len(pairs) == 1 and all(one in ("", known) for one, known in zip(dtypes, told)):

@@ -25,7 +25,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import (
 )
 
 RULE = "mixed-dtypes"
-_TWO = re.compile(r"must have the same dtype, got tf\.(\w+) != tf\.(\w+)")
+TWO = re.compile(r"must have the same dtype, got tf\.(\w+) != tf\.(\w+)")
 _OPERANDS = re.compile(r"Input '[yb]' of '\w+' Op has type (\w+) that does not match type (\w+) of argument '[xa]'")
 _LISTED = re.compile(r"have types \[([\w, ]+)\] that don't all match")
 _NUMBER = re.compile(
@@ -37,7 +37,7 @@ _WHOLE_STEP = re.compile(
     r"|Tensor conversion requested dtype (?:int64|float32) for Tensor with dtype (?:int64|float32)"
 )
 _WIDTHS = ("float16", "bfloat16", "float32", "float64")
-_WHOLE = ("uint8", "int8", "int16", "int32", "int64")
+WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 _TWO_TENSORS = ("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "mod", "truediv", "atan2")
 _PRODUCTS = ("matmul", "tensordot", "matvec")
 """Ops of two tensors: NumPy's functions of these names take any dtypes."""
@@ -80,7 +80,7 @@ def explain(situation: Situation) -> Explanation | None:
     found = _LISTED.search(situation.message)
     if found is not None:
         return _listed(spot, statement, found[1].split(", "))
-    found = _TWO.search(situation.message)
+    found = TWO.search(situation.message)
     if found is not None:
         return _two(spot, statement, {found[1], found[2]}) or _side(spot, statement, found[1], found[2])
     return _bools(spot, statement) if _BOOL.search(situation.message) else None
@@ -290,9 +290,9 @@ def _assigned(scope: ast.AST) -> set[str]:
 
 def _wholes(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | None:
     """Two whole numbers, as of tf.shape and tf.data: the narrower is cast."""
-    if not wanted <= set(_WHOLE) or len(wanted) != 2:
+    if not wanted <= set(WHOLE) or len(wanted) != 2:
         return None
-    narrow, wide = sorted(wanted, key=_WHOLE.index)
+    narrow, wide = sorted(wanted, key=WHOLE.index)
     found = [one for one in _sides(statement) if _dtype(one, spot) == narrow]
     if found and len({dotted(one) for one in found}) == 1 and _of_state(spot, found[0], wide) is not None:
         found = found[:1]
