@@ -44,6 +44,8 @@ from tests.doctor import programs_known_targets as programs_known_targets
 from tests.doctor import programs_late_skips as programs_late_skips
 from tests.doctor import programs_loops_and_branches as programs_loops_and_branches
 from tests.doctor import programs_lost_elements as programs_lost_elements
+from tests.doctor import programs_misread_names as programs_misread_names
+from tests.doctor import programs_mixed_axes as programs_mixed_axes
 from tests.doctor import programs_models as programs_models
 from tests.doctor import programs_networks as programs_networks
 from tests.doctor import programs_nones as programs_nones
@@ -106,6 +108,7 @@ def mended(source: str, program, fix: str, folder: Path, monkeypatch):
 
 
 WORDS = {
+    "batch-draw": "where the body is written for one image only its author can say",
     "augmented-validation": "what of a function is augmentation only its author knows",
     "all-dropped": "what an except hid is known when it raises: then another cause is told",
     "changed-by-hand": "nothing is wrong with the program",

@@ -23,8 +23,10 @@ _Loop = (ast.For, ast.While)
 def grown(facts: Facts, batches: Batches) -> Seen | None:
     """Each batch has more rows than the one before: its lists are filled, yielded, and filled on."""
     rows, yields = batches.rows, batches.yields
-    if len(yields) != 1 or not all(one < other for one, other in itertools.pairwise(rows)):
+    if len(yields) != 1 or not all(one < other or other == rows[0] for one, other in itertools.pairwise(rows)):
         return None
+    if not rows[0] < rows[1] < rows[2]:
+        return None  # one row, in each of several passes
     own, statement = pastes.source(facts, batches.file), yields[0]
     loops = [one for one in own.around(statement) if isinstance(one, _Loop)]
     filled = _filled(batches.function)
@@ -36,7 +38,8 @@ def grown(facts: Facts, batches: Batches) -> Seen | None:
     indent = indent_of(own.lines[statement.lineno - 1])
     end = statement.end_lineno or statement.lineno
     lines = tuple(f"{indent}{name} = []" for name in lists)
-    shown = ", ".join(map(str, rows[:_SHOWN]))
+    first_pass = rows[: rows.index(rows[0], 1)] if rows[0] in rows[1:] else rows
+    shown = ", ".join(map(str, first_pass[:_SHOWN]))
     several = len(lists) > 1
     return Seen(
         f"the batches of {batches.function.name} grow: they have {shown} ... rows. {listed(lists)} "

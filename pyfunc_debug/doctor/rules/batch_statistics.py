@@ -1,7 +1,8 @@
 """A body that normalizes by the mean, the ends or the spread of a whole batch: images depend on those beside them.
 
 `(x - x.mean()) / x.std()` is written for one image. Behind `batch` it takes the mean over all images of a batch: an
-image becomes another one in another batch, and when the model is asked for it alone.
+image becomes another one in another batch, and when the model is asked for it alone. `e / e.sum()`, a softmax of one
+row, makes the shares of all rows of a batch 1 together.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.bodies.body_inputs import given
+from pyfunc_debug.doctor.bodies.body_inputs import given, returned
 from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.datasets.earlier_batches import batch_before
 from pyfunc_debug.doctor.facts import Definition, Facts
@@ -36,6 +37,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         if function is None or not facts.calls_of(group).count or node.file is None:
             continue
         own = pastes.source(facts, node.file)
+        shares = _shares(function)
+        if shares and (batch := batch_before(facts, node)) is not None:
+            yield from _of_rows(facts, group, own, shares, batch)
         for name in code.parameters(function):
             taken = [one for one in _statistics(function, name) if _normalizes(own, function, one, name)]
             batch = batch_before(facts, node) if taken else None
@@ -57,6 +61,41 @@ def _statistics(function: Definition, name: str) -> list[ast.Call]:
         if array is not None and _is_image(function, array, name) and whole and len(one.args) + len(one.keywords) < 3:
             found.append(one)
     return found
+
+
+def _shares(function: Definition) -> list[tuple[ast.expr, ast.Call]]:
+    """What is divided by its own sum, over all axes, with the call of the sum: `e / e.sum()`, `e / np.sum(e)`."""
+    found = []
+    for one in code.own_nodes(function):
+        if not isinstance(one, ast.BinOp) or not isinstance(one.op, ast.Div) or not isinstance(one.right, ast.Call):
+            continue
+        call, text = one.right, ast.unparse(one.left)
+        if ast.unparse(call) == f"{text}.sum()" or (
+            pastes.last_name(call.func) in ("sum", "reduce_sum") and [*map(ast.unparse, call.args)] == [text]
+            and not call.keywords
+        ):  # fmt: skip
+            found.append((one.left, call))
+    return found
+
+
+def _of_rows(
+    facts: Facts, group: Sequence[Node], own: Source, shares: Sequence[tuple[ast.expr, ast.Call]],
+    batch: tuple[ast.Call, str],
+) -> Iterator[Finding]:  # fmt: skip
+    """Shares of all rows of a batch together, where the body returns as many rows as it got."""
+    node = group[0]
+    most = max(returned(facts, group), key=lambda one: one.shape[:1], default=None)
+    if most is None or len(most.shape) != 2 or min(most.shape) < 2 or not 0 < (most.high or 0) <= 1:
+        return
+    part, call = shares[0]
+    new: dict[ast.expr, str] = {one: own.with_argument(one, "axis=-1, keepdims=True") for _, one in shares}
+    yield Finding(
+        NAMES[0], "error", node.id, (most.call,),
+        f"{own.text(call)} is the sum over all {most.shape[0]} rows of a batch, as line {batch[0].lineno} makes them: "
+        f"the shares of a row in {own.text(part)} are 1 together with those of all other rows, and not by themselves",
+        pastes.all_replaced(facts, node.file, new), node.file, call.lineno, several(one.id for one in group),
+        (f"call #{most.call}: {facts.outputs(most.call)}",),
+    )  # fmt: skip
 
 
 def _is_image(function: Definition, node: ast.expr, name: str) -> bool:

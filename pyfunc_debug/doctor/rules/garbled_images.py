@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.body_inputs import Given, as_given, given
@@ -52,12 +53,16 @@ def _reshaped(facts: Facts, group: Sequence[Node], function: Definition, call: a
         return None
     of_module = dotted(call.func.value) in _modules(facts, node.file)
     image = call.args[0] if of_module and call.args else call.func.value
-    sizes = sizes_in(facts, node.file, call.args[1:] if of_module else call.args)
     name = as_given(function, image)
-    seen = given(facts, group, name) if name and sizes else []
-    if sizes is None or not seen or len({one.shape for one in seen}) > 1:
+    seen = given(facts, group, name) if name else []
+    if not seen or len({one.shape for one in seen}) > 1:
         return None
-    before, after = seen[0].shape, whole(sizes, seen[0].shape)
+    before = seen[0].shape
+    known = _named_sizes(function, name, before)
+    sizes = sizes_in(facts, node.file, call.args[1:] if of_module else call.args, known)
+    if sizes is None:
+        return None
+    after = whole(sizes, before)
     return of_axes(facts, node.file, call, image, before, after, group) if is_permuted(before, after) else None
 
 
@@ -135,11 +140,39 @@ def whole(sizes: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(before) // max(rest, 1) if one == -1 else one for one in sizes)
 
 
-def sizes_in(facts: Facts, file: str | None, given: Sequence[ast.expr]) -> list[int] | None:
-    """The sizes that a call is given, side by side or as one tuple; None where one is not a number of the file."""
+def _named_sizes(function: Definition, name: str, shape: Sequence[int]) -> dict[str, int]:
+    """What a body calls the sizes of what it got: `c`, `h` and `w` behind `c, h, w = x.shape`, and `x.shape[0]`."""
+    known = {f"{name}.shape[{at}]": size for axis, size in enumerate(shape) for at in (axis, axis - len(shape))}
+    own = [*code.own_nodes(function)]
+    stored = Counter(one.id for one in own if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    for one in own:
+        if not isinstance(one, ast.Assign) or len(one.targets) > 1:
+            continue
+        target, value = one.targets[0], one.value
+        if isinstance(target, ast.Tuple) and ast.unparse(value) == f"{name}.shape" and len(target.elts) == len(shape):
+            pairs = zip(map(ast.unparse, target.elts), shape)
+        elif ast.unparse(value) in known:
+            pairs = zip([ast.unparse(target)], [known[ast.unparse(value)]])
+        else:
+            continue
+        known |= {text: size for text, size in pairs if stored[text] == 1}
+    return known
+
+
+def sizes_in(
+    facts: Facts, file: str | None, given: Sequence[ast.expr], named: Mapping[str, int] | None = None
+) -> list[int] | None:
+    """The sizes that a call is given, side by side or as one tuple; None where one is not known.
+
+    Args:
+      facts: The recording.
+      file: The file of the call.
+      given: Its arguments.
+      named: Sizes that the function has names for; other names stand for a number of the file.
+    """
     if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)):
         given = given[0].elts
-    found = [_number(facts, file, one) for one in given]
+    found = [(named or {}).get(ast.unparse(one), _number(facts, file, one)) for one in given]
     known = [one for one in found if one is not None]
     return known if known and len(known) == len(found) else None
 

@@ -16,6 +16,7 @@ from pyfunc_debug.doctor.models import guarded_ops
 from pyfunc_debug.doctor.models.made_scopes import made_scopes
 from pyfunc_debug.doctor.rules.keras_state import traced
 from pyfunc_debug.doctor.rules.ran_out import STEPS
+from pyfunc_debug.doctor.rules.wrapped_values import wraps
 from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.events import SESSION_RUN
 from pyfunc_debug.records import Finding
@@ -131,8 +132,8 @@ def _finding(facts: Facts, file: str, line: int, noticed: dict[str, Any], scopes
         lines = sorted({one.lineno for one in pieces})
         why = f". Line{'s' * (len(lines) > 1)} {listed(lines)} can make that: {guarded_ops.reasons([*pieces.values()])}"
         return _told(message + why, fix, file, line, arrays, "likely")
-    if any(none_of_call(facts, group[0]) for group in facts.lines):
-        return None  # nan-born says which line of a body it is
+    if any(none_of_call(facts, group[0]) or wraps(facts, group) for group in facts.lines):
+        return None  # nan-born or wrap-around says which line of a body it is
     return _told(message, guarded_ops.checked(facts, file), file, line, arrays, "measured")
 
 

@@ -10,6 +10,7 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies.grouped import several, spread, together
 from pyfunc_debug.doctor.bodies.nones_of_calls import none_of_call
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.rules.wrapped_values import wraps
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.syntax import copied
 from pyfunc_debug.records import Finding, Node
@@ -67,8 +68,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         text = "\n".join(text for _, text in facts.body(nodes[0]))
         meant = _DESIGN[rule].search(text) or _taken_out(facts, nodes[0]) or _begins_so(facts, nodes[0], _DESIGN[rule])
-        if meant and nothing is None:
-            continue
+        if (meant and nothing is None) or wraps(facts, nodes):
+            continue  # wrap-around says where negative numbers come from
         calls = "1 call" if every == 1 else f"{count:,} of {every:,} calls"
         given = facts.inputs(first) if known else "(inputs were not stored)"
         suspect, edit = _suspect(facts, nodes[0])

@@ -1,4 +1,7 @@
-"""Small whole numbers that wrap around: 200 + 70 is 14 in uint8. Told where a recorded call's values prove it."""
+"""Small whole numbers that wrap around: 200 + 70 is 14 in uint8, 200 ** 2 is -25536 in int16.
+
+Told where a recorded call's values prove it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("wrap-around",)
 _ENDS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767)}
-_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Pow: "**"}
 _MAYBE = (ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.match_case, ast.comprehension, ast.Lambda)
 _CHOOSES = frozenset({"where", "select", "choose", "piecewise"})
 _ROWS = 5000
@@ -32,10 +35,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         of_python = node.kind in ("numpy_function", "py_function")
         if not of_python or function is None or not facts.calls_of(group).count:
             continue
-        for term, array, name, number, kind in _terms(facts, node.file, function):
-            if (proof := _proof(facts, group, name, term, number, kind)) is not None:
-                yield _finding(facts, group, term, array, number, proof)
-                break
+        if (of_one := _of_one(facts, group, function)) is not None:
+            yield _finding(facts, group, *of_one)
         else:
             for term, names in _pairs(facts, node.file, function):
                 if (pair := _proof_of_two(facts, group, term, names)) is not None:
@@ -47,14 +48,34 @@ def check(facts: Facts) -> Iterator[Finding]:
                 yield from (_finding_of_cast(facts, group, one) for one in islice(lost, 1))
 
 
+def wraps(facts: Facts, group: list[Node]) -> bool:
+    """Whether a recorded call of a body proves that numbers wrapped around in a term of an array and a number."""
+    function = facts.function(group[0])
+    return function is not None and _of_one(facts, group, function) is not None
+
+
+def _of_one(
+    facts: Facts, group: list[Node], function: Definition
+) -> tuple[ast.BinOp, ast.expr, int, tuple[int, str, float, float]] | None:
+    """The first such term, its array and number, and the call that proves it."""
+    for term, array, name, number, kind in _terms(facts, group[0].file, function):
+        if (proof := _proof(facts, group, name, term, number, kind)) is not None:
+            return term, array, number, proof
+    return None
+
+
 def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tuple[ast.BinOp, ast.expr, str, int, str]]:
-    """Sums, differences and products of a parameter, as the body got it, and a whole number."""
+    """Sums, differences, products and powers of a parameter, as the body got it, and a whole number; its squares."""
     for one in _computed(facts, file, function):
-        sides = [(one.left, one.right), (one.right, one.left)][: 1 if isinstance(one.op, ast.Sub) else 2]
+        if isinstance(one.op, ast.Mult) and (name := as_given(function, one.left)) == as_given(function, one.right):
+            if name:
+                yield one, one.left, name, 2, ""
+            continue
+        sides = [(one.left, one.right), (one.right, one.left)][: 1 if isinstance(one.op, (ast.Sub, ast.Pow)) else 2]
         for array, other in sides:
             number = _number(other)
             name = as_given(function, array) if number is not None else ""
-            if number is not None and name:
+            if number is not None and name and (number[0] == 2 or not isinstance(one.op, ast.Pow)):
                 yield one, array, name, *number
 
 
@@ -62,7 +83,7 @@ def _pairs(facts: Facts, file: str | None, function: Definition) -> Iterator[tup
     """Sums and differences of two parameters, as the body got them."""
     for one in _computed(facts, file, function):
         names = as_given(function, one.left), as_given(function, one.right)
-        if all(names) and not isinstance(one.op, ast.Mult):
+        if all(names) and isinstance(one.op, (ast.Add, ast.Sub)):
             yield one, names
 
 
@@ -125,10 +146,24 @@ def _proof(
         if low is None or high is None or not bottom <= number <= top or kind not in ("", dtype):
             continue
         for value in (high, low):
-            result = {ast.Add: value + number, ast.Sub: value - number, ast.Mult: value * number}[type(term.op)]
+            result = _computes(term, value, number)
             if not bottom <= result <= top:
                 return call, dtype, value, (result - bottom) % (top - bottom + 1) + bottom
     return None
+
+
+def _computes(term: ast.BinOp, value: float, number: int) -> float:
+    """What a term would be without a dtype's bounds, of such a value of its array."""
+    if _squares(term):
+        return value * value
+    if isinstance(term.op, ast.Mult):
+        return value * number
+    return value + number if isinstance(term.op, ast.Add) else value - number
+
+
+def _squares(term: ast.BinOp) -> bool:
+    """Whether it is `x ** 2` or `x * x`."""
+    return isinstance(term.op, ast.Pow) or ast.unparse(term.left) == ast.unparse(term.right)
 
 
 def _proof_of_two(
@@ -188,7 +223,7 @@ def _finding(
 ) -> Finding:
     node, (call, dtype, value, became) = group[0], proof
     bottom, top = _ENDS[dtype]
-    sign = _SIGNS[type(term.op)]
+    sign = "**" if _squares(term) else _SIGNS[type(term.op)]
     np, tf = pastes.module(facts, node.file, "numpy") or "np", pastes.module(facts, node.file, "tensorflow") or "tf"
     name = pastes.source(facts, node.file).atom(array)
     if node.kind == "py_function" and _is_tensor(facts.function(node), array):
@@ -198,11 +233,19 @@ def _finding(
     else:
         wider = f"{name}.astype({np}.float32) {sign} {number}"
         new = f"{np}.clip({name}.astype({np}.int64) {sign} {number}, {bottom}, {top}).astype({np}.{dtype})"
-    if _becomes_fractions(facts, group):
+    out = returned(facts, group)
+    if _squares(term) and not (out and out[0].dtype == dtype):
+        if not _becomes_fractions(facts, group):
+            wider = wider.replace(f"{np}.float32", f"{np}.int64").replace(f"{tf}.float32", f"{tf}.int64")
+        new, other = wider, "no bounds: what is made of it has a dtype that holds more"
+    elif _becomes_fractions(facts, group):
         new, other = wider, f"with the bounds of {dtype}: {new}"
     else:
         other = f"without the bounds: {wider}, and Tout to match"
-    fix = pastes.written(pastes.replaced(facts, node.file, {term: new})) or new
+    if _squares(term) and out and out[0].dtype == dtype:
+        fix = f"{wider}, and Tout to match"
+    else:
+        fix = pastes.written(pastes.replaced(facts, node.file, {term: new})) or new
     return Finding(
         NAMES[0], "error", node.id, (call,),
         f"{node.body} computes {ast.unparse(term)} in {dtype}, which holds {bottom} to {top}: what does not fit wraps "

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.generators import changed_arrays, index_slices, list_batches, same_batches, sorted_batches
+from pyfunc_debug.doctor.generators import (
+    apart_rows,
+    changed_arrays,
+    index_slices,
+    list_batches,
+    same_batches,
+    sorted_batches,
+)
 from pyfunc_debug.doctor.generators.batches import Batches
 from pyfunc_debug.records import Finding
 
@@ -18,6 +25,7 @@ _LOOKS = (
     index_slices.of_slices,
     changed_arrays.in_place,
     sorted_batches.by_class,
+    apart_rows.of_order,
 )
 
 

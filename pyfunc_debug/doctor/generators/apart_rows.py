@@ -1,0 +1,69 @@
+"""A generator that takes one array by a shuffled order, and the other one by the places: labels of other rows."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.generators.batches import Batches, Seen
+
+_SHUFFLED = re.compile(r"(?:^|\.)(?:permutation|shuffled?|sample)$")
+
+
+def of_order(facts: Facts, batches: Batches) -> Seen | None:
+    """`x[order[i:j]]` beside `y[i:j]`."""
+    own, function = pastes.source(facts, batches.file), batches.function
+    taken = [*_taken(function)]
+    by_place = [
+        one for one in pastes.walk(function, ast.Subscript)
+        if isinstance(one.slice, ast.Slice) and isinstance(one.ctx, ast.Load)
+        and not isinstance(own.parent(one), ast.Subscript) and not _is_shuffled(function, one.value)
+    ]  # fmt: skip
+    for part, ids, order, place in taken:
+        others = [
+            one for one in by_place
+            if ast.unparse(one.slice) == place and ast.unparse(one.value) not in (ast.unparse(part.value), order)
+            and _is_outside(function, one.value)
+        ]  # fmt: skip
+        other = others[0] if len(others) == 1 else None
+        if other is None or any(ast.unparse(one[0].value) == ast.unparse(other.value) for one in taken):
+            continue
+        return Seen(
+            f"{own.text(part)} takes rows in the shuffled order of {order}, and {own.text(other)} takes those that "
+            "stand at these places: each row gets the partner of another one",
+            pastes.all_replaced(facts, batches.file, {other: f"{own.text(other.value)}[{ids}]"}), other.lineno,
+            (f"line {part.lineno}: {facts.line(batches.file, part.lineno)}",),
+        )  # fmt: skip
+    return None
+
+
+def _taken(function: ast.FunctionDef) -> Iterator[tuple[ast.Subscript, str, str, str]]:
+    """What is taken by a piece of a shuffled order: the part, the piece, the order, and the places as `i:i + 8`."""
+    for one in pastes.walk(function, ast.Subscript):
+        piece: ast.expr | None = one.slice
+        if isinstance(piece, ast.Name):
+            made = pastes.assigned(function, piece.id)
+            piece = made[0] if len(made) == 1 else None
+        sliced = isinstance(piece, ast.Subscript) and isinstance(piece.slice, ast.Slice)
+        if sliced and isinstance(piece, ast.Subscript) and _is_shuffled(function, piece.value):
+            yield one, ast.unparse(one.slice), ast.unparse(piece.value), ast.unparse(piece.slice)
+
+
+def _is_shuffled(function: ast.FunctionDef, order: ast.expr) -> bool:
+    """Whether an expression is a permutation of the function's own, or was shuffled in it."""
+    text = ast.unparse(order)
+    made = pastes.assigned(function, text)
+    if any(isinstance(one, ast.Call) and _SHUFFLED.search(ast.unparse(one.func)) for one in made):
+        return True
+    return any(
+        _SHUFFLED.search(ast.unparse(one.func)) and [ast.unparse(part) for part in one.args[:1]] == [text]
+        for one in code.own_nodes(function) if isinstance(one, ast.Call)
+    )  # fmt: skip
+
+
+def _is_outside(function: ast.FunctionDef, value: ast.expr) -> bool:
+    """Whether it comes from outside of the function as it is: what the function makes may have that order already."""
+    return isinstance(value, (ast.Name, ast.Attribute)) and not pastes.assigned(function, ast.unparse(value))
