@@ -1,11 +1,13 @@
-"""A generator whose elements were drawn once, above it: it gives the same one again and again."""
+"""What was drawn once, above a generator or a body, and is meant to be drawn for each element."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source
@@ -14,10 +16,16 @@ from pyfunc_debug.records import Finding, Node
 NAMES = ("same-draws",)
 _LEAST = 5
 """Elements from which it is said."""
+_ARGUMENTS = {"randint": 2, "uniform": 2, "random": 0, "rand": 0, "integers": 2, "randrange": 2}
+"""Functions that draw one number, by how many arguments they have without a size."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a generator."""
+    """One finding a generator, and one a body."""
+    for group in facts.lines:
+        function = facts.function(group[0])
+        if isinstance(function, ast.FunctionDef) and facts.calls_of(group).count >= _LEAST:
+            yield from _in_body(facts, group, function)
     for node in facts.nodes.values():
         function = facts.function(node) if facts.is_generator(node) else None
         if not isinstance(function, ast.FunctionDef) or node.file is None:
@@ -28,6 +36,44 @@ def check(facts: Facts) -> Iterator[Finding]:
         count = _alike(facts, node) if made is not None else 0
         if made is not None and count >= _LEAST and code.is_random(_as_function(made.value), own.tree):
             yield _finding(facts, node, own, function, yields[0], made, count)
+
+
+def _in_body(facts: Facts, group: Sequence[Node], function: ast.FunctionDef) -> Iterator[Finding]:
+    """`x[top:top + 16]` with a `top` that the file drew once, as it was run."""
+    node, own = group[0], pastes.source(facts, group[0].file)
+    places = [
+        part for one in code.own_nodes(function) if isinstance(one, (ast.Slice, ast.If, ast.IfExp))
+        for part in ast.walk(one.test if isinstance(one, (ast.If, ast.IfExp)) else one) if isinstance(part, ast.Name)
+    ]  # fmt: skip
+    names = dict.fromkeys(one.id for one in places if one.id not in code.local_names(function))
+    stored = Counter(one.id for one in pastes.walk(own.tree, ast.Name) if isinstance(one.ctx, ast.Store))
+    drawn = [
+        one for one in own.tree.body
+        if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
+        and one.targets[0].id in names and stored[one.targets[0].id] == 1 and _draws_one(one.value)
+    ]  # fmt: skip
+    if not drawn or node.file is None:
+        return
+    listed = " and ".join(ast.unparse(one.targets[0]) for one in drawn)
+    line = pastes.beginning(function)
+    indent = " " * function.body[0].col_offset
+    lines = tuple(f"{indent}{own.text(one)}" for one in drawn)
+    fix = pastes.written(Edit(node.file, line, line - 1, lines)) if line is not None else ""
+    count = facts.calls_of(group).count
+    yield Finding(
+        NAMES[0], "warning", node.id, (),
+        f"{listed} {'was' if len(drawn) == 1 else 'were'} drawn once, as line {drawn[0].lineno} ran: all {count:,} "
+        f"calls of {facts.name(node)} took the same", fix or "draw it in the body", node.file, drawn[0].lineno,
+        several(one.id for one in group), (f"line {drawn[0].lineno}: {facts.line(node.file, drawn[0].lineno)}",),
+    )  # fmt: skip
+
+
+def _draws_one(value: ast.expr) -> bool:
+    """Whether an expression draws one number: `np.random.randint(0, 4)`."""
+    if not isinstance(value, ast.Call) or any(one.arg == "size" for one in value.keywords):
+        return False
+    most = _ARGUMENTS.get(pastes.last_name(value.func))
+    return most is not None and len(value.args) <= most and "rand" in ast.unparse(value.func)
 
 
 def _alike(facts: Facts, node: Node) -> int:

@@ -51,7 +51,7 @@ class _Dropped:
     """A statement, its call, and what the result was meant to be."""
 
     statement: ast.Expr
-    call: ast.Call
+    call: ast.expr
     owner: ast.expr
     what: str
 
@@ -66,8 +66,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         known = imports(own)
         found = [
             one for statement in code.own_nodes(ran.function)
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-            and (ran.file, statement.lineno) not in seen
+            if isinstance(statement, ast.Expr) and (ran.file, statement.lineno) not in seen
             and (one := _dropped(own, known, ran.function, statement, statement.value)) is not None
         ]  # fmt: skip
         seen |= {(ran.file, one.statement.lineno) for one in found}
@@ -76,11 +75,13 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _dropped(
-    own: Source, known: dict[str, str], function: Definition, statement: ast.Expr, call: ast.Call
+    own: Source, known: dict[str, str], function: Definition, statement: ast.Expr, call: ast.expr
 ) -> _Dropped | None:
     """A result that nothing keeps; None for what may do more, or is called to see whether it fails."""
     if any(isinstance(one, (ast.Try, ast.With)) for one in _inside(own, statement, function)):
         return None
+    if not isinstance(call, ast.Call):
+        return _dropped_term(function, statement, call)
     names = [one.arg for one in call.keywords]
     if any(one in ("out", "dst", None) for one in names) or any(isinstance(one, ast.Starred) for one in call.args):
         return None
@@ -99,6 +100,16 @@ def _dropped(
     if method.attr in own_methods or owner.id not in code.local_names(function):
         return None
     return _Dropped(statement, call, owner, "a new array")
+
+
+def _dropped_term(function: Definition, statement: ast.Expr, term: ast.expr) -> _Dropped | None:
+    """`x[:, ::-1]` and `x * 2` as a statement, of an array of the function's."""
+    owner = term.value if isinstance(term, ast.Subscript) else term.left if isinstance(term, ast.BinOp) else None
+    if not isinstance(owner, ast.Name) or owner.id not in code.local_names(function):
+        return None
+    if isinstance(term, ast.Subscript) and not any(True for _ in pastes.walk(term.slice, ast.Slice)):
+        return None  # d["key"] may be there to fail
+    return _Dropped(statement, term, owner, "a view of it" if isinstance(term, ast.Subscript) else "a new array")
 
 
 def _inside(own: Source, statement: ast.stmt, function: Definition) -> Iterator[ast.AST]:
@@ -175,8 +186,8 @@ def _kept(facts: Facts, ran: Ran, own: Source, one: _Dropped) -> Edit | None:
 
 def _other_tout(facts: Facts, ran: Ran, one: _Dropped) -> Edit | str | None:
     """The Tout that a body has once its result is cast; "" where it has it, None where that is not known."""
-    name = pastes.last_name(one.call.func)
-    if not ran.group or name not in ("astype", "cast", "convert_image_dtype"):
+    name = pastes.last_name(one.call.func) if isinstance(one.call, ast.Call) else ""
+    if not isinstance(one.call, ast.Call) or not ran.group or name not in ("astype", "cast", "convert_image_dtype"):
         return ""
     made = pastes.call_of(facts, ran.group[0])
     tout = argument(made[1], 2, "Tout") if made is not None else None

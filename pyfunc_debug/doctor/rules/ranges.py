@@ -13,6 +13,7 @@ import numpy as np
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
+from pyfunc_debug.doctor.rules import whole_stores
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("constant-output", "saturated", "range-jump")
@@ -86,6 +87,8 @@ def _constant(facts: Facts, node: Node, ids: str) -> Iterator[Finding]:
         f"WHERE c.node IN ({ids}) AND c.kind = 'forward' AND v.dtype LIKE '%float%'"
     )
     count, distinct, known, first, last, shape = outputs[0]
+    if whole_stores.cuts(facts, [node]):
+        return  # lost-fraction says why
     if distinct != 1 or known != count or count < _LEAST_CALLS or shape in (None, "[]"):
         return  # one number, such as a reward, can be the same each time
     inputs = facts.reader.rows(

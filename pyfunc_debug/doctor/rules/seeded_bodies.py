@@ -21,7 +21,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for group in facts.lines:
         node, calls = group[0], facts.calls_of(group)
         function = facts.function(node)
-        found = _seeding(function) if function is not None and calls.count > 1 else None
+        found = _seeding(function, facts.tree(node.file)) if function is not None and calls.count > 1 else None
         if found is None or function is None:
             continue
         statement, seed = found
@@ -35,7 +35,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _seeding(function: Definition) -> tuple[ast.stmt, str] | None:
+def _seeding(function: Definition, tree: ast.Module | None) -> tuple[ast.stmt, str] | None:
     """The statement at a body's top level that seeds with a number, where the body draws after it; and the number."""
     if isinstance(function, ast.Lambda):
         return None
@@ -44,7 +44,7 @@ def _seeding(function: Definition) -> tuple[ast.stmt, str] | None:
         if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
             continue
         seed, name = call.args[0], ast.unparse(call.func)
-        if not isinstance(seed, ast.Constant) or type(seed.value) is not int:
+        if not (isinstance(seed, ast.Constant) and type(seed.value) is int) and not _stays(function, tree, seed):
             continue
         rest = [part for later in function.body[place + 1 :] for part in ast.walk(later)]
         if isinstance(statement, ast.Expr) and name in _SEEDS:
@@ -56,6 +56,20 @@ def _seeding(function: Definition) -> tuple[ast.stmt, str] | None:
         if any(isinstance(one, ast.Attribute) and ast.unparse(one.value) in heads for one in rest):
             return statement, ast.unparse(seed)
     return None
+
+
+def _stays(function: Definition, tree: ast.Module | None, seed: ast.expr) -> bool:
+    """Whether a seed has a name that is assigned once, outside of the body: `SEED`, `self.seed`."""
+    text = ast.unparse(seed)
+    of_self = isinstance(seed, ast.Attribute) and ast.unparse(seed.value) == "self"
+    if not of_self and (not isinstance(seed, ast.Name) or seed.id in code.local_names(function)):
+        return False
+    stores = [
+        one for one in pastes.walk(tree, ast.expr)
+        if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Store) and ast.unparse(one) == text
+    ]  # fmt: skip
+    inside = {id(one) for one in ast.walk(function)}
+    return len(stores) == 1 and id(stores[0]) not in inside and len(pastes.assigned(tree, text)) == 1
 
 
 def _once(facts: Facts, file: str | None, function: Definition, statement: ast.stmt) -> str:

@@ -1,4 +1,4 @@
-"""Boxes that are divided by the other side of their image: x by the height, y by the width."""
+"""Boxes that are divided by the other side of their image, and crops that are drawn by it: x by the height."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.grouped import several
-from pyfunc_debug.doctor.bodies.run_functions import functions_that_ran
+from pyfunc_debug.doctor.bodies.run_functions import Ran, functions_that_ran
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.records import Finding
@@ -24,6 +24,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a function."""
     for ran in functions_that_ran(facts):
         sides = _sides(ran.function)
+        if (crop := _crop(facts, ran, sides)) is not None:
+            yield crop
+            continue
         found = [one for one in _divisions(ran.function) if _axis(one.left) and _side(sides, one.right)]
         swapped = [one for one in found if _axis(one.left) != _side(sides, one.right)]
         if not swapped or len(swapped) < len(found) or len({_axis(one.left) for one in swapped}) < 2:
@@ -45,6 +48,34 @@ def check(facts: Facts) -> Iterator[Finding]:
             tuple(f"line {one}: {facts.line(ran.file, one)}" for one in lines),
             confidence="likely",
         )  # fmt: skip
+
+
+def _crop(facts: Facts, ran: Ran, sides: dict[str, tuple[str, int]]) -> Finding | None:
+    """`top = randint(0, w - 16)` and `left = randint(0, h - 16)` for `x[top:top + 16, left:left + 16]`."""
+    own = pastes.source(facts, ran.file)
+    for one in code.own_nodes(ran.function):
+        if not isinstance(one, ast.Subscript) or not isinstance(one.slice, ast.Tuple) or len(one.slice.elts) < 2:
+            continue
+        ends = [part.lower for part in one.slice.elts[:2] if isinstance(part, ast.Slice)]
+        names = [end.id for end in ends if isinstance(end, ast.Name)]
+        made = [pastes.assigned(ran.function, name) for name in names]
+        if len(names) < 2 or any(len(each) != 1 or not isinstance(each[0], ast.Call) for each in made):
+            continue
+        drawn = [each[0] for each in made]
+        asked = [[part for part in pastes.walk(each, ast.expr) if _side(sides, part)] for each in drawn]
+        if [[_side(sides, part) for part in each] for each in asked] != [["x"], ["y"]]:
+            continue
+        texts = [own.text(each[0]) for each in asked]
+        pieces = {asked[0][0]: texts[1], asked[1][0]: texts[0]}
+        return Finding(
+            NAMES[0], "error", ran.group[0].id if ran.group else None, (),
+            f"{names[0]} is a row, and is drawn by the width ({texts[0]}); {names[1]} is a column, and is drawn by the "
+            f"height ({texts[1]}): of images that are not square {own.text(one)} takes less, or never the rest",
+            pastes.all_replaced(facts, ran.file, pieces), ran.file, drawn[0].lineno,
+            several(each.id for each in ran.group),
+            (f"line {one.lineno}: {facts.line(ran.file, one.lineno)}",), confidence="likely",
+        )  # fmt: skip
+    return None
 
 
 def _divisions(function: Definition) -> list[ast.BinOp]:

@@ -23,6 +23,8 @@ _LEAST_CALLS = 16
 _DRAWS = re.compile(r"\b(?:random|rng|rand|randint)\b")
 _ELSE = re.compile(r"\bsleep\(|\bprint\(|\braise\b|\blogg|\byield\b|\bassert\b|\.append\(")
 """What a body may draw numbers for, beside its result."""
+_NUMBERS = re.compile(r"\b(?:len|mean|std|sum|min|max|print|int|float|str|time|any|all)\(")
+"""What makes a number of an array, as one looks at while debugging."""
 _MEASURES = ("shape", "dtype", "ndim", "size")
 _COPIES = ("copy", "array", "astype", "deepcopy")
 _SAME_DTYPE = ("flip", "fliplr", "flipud", "rot90", "roll", "copy", "transpose")
@@ -44,18 +46,21 @@ def check(facts: Facts) -> Iterator[Finding]:
         if function is None or isinstance(function, ast.Lambda) or node.file is None or len(node.tout) != 1:
             continue
         text = "\n".join(line for _, line in facts.body(node))
-        if not (_DRAWS.search(text) or code.global_random(function, facts.tree(node.file))):
-            continue
-        same = _unchanged(facts, group)
         own = pastes.source(facts, node.file)
-        why = _why(facts, own, node, function, text) if same is not None else None
+        draws = bool(_DRAWS.search(text) or code.global_random(function, facts.tree(node.file)))
+        same = _unchanged(facts, group) if draws or _lost(own, function) is not None else None
+        why = None
+        if same is not None and draws:
+            why = _why(facts, own, node, function, text)
+        elif same is not None and (lost := _lost(own, function)) is not None:
+            why = _unread(facts, own, node, function, *lost)
         if same is None or why is None:
             continue
         count, first = same
         yield Finding(
             NAMES[0], "warning", node.id, (first,),
-            f"{facts.name(node)} draws random numbers, and returned its input unchanged in all {count:,} recorded "
-            f"calls{why.words}",
+            f"{facts.name(node)} {'draws random numbers, and ' if draws else ''}returned its input unchanged in all "
+            f"{count:,} recorded calls{why.words}",
             why.fix, node.file, why.line, several(one.id for one in group),
             (facts.shown(first),), "measured",
         )  # fmt: skip
@@ -73,6 +78,32 @@ def _unchanged(facts: Facts, group: Sequence[Node]) -> tuple[int, int] | None:
     if count < _LEAST_CALLS or same != count or wide < count / 2 or distinct < 2:
         return None
     return int(count), int(first)
+
+
+def _lost(own: Source, function: _Def) -> tuple[ast.Assign, str] | None:
+    """The last result of what a body computes of its input, under a name that nothing reads."""
+    loads = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    made = [
+        one for one in code.own_nodes(function)
+        if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
+    ]  # fmt: skip
+    inputs = {name for name in code.parameters(function) if name != "self"}
+    of_input = {*inputs}
+    found = None
+    for one in made:
+        if of_input & {part.id for part in ast.walk(one.value) if isinstance(part, ast.Name)} and not _measured(
+            own, one
+        ):
+            name = ast.unparse(one.targets[0])
+            of_input.add(name)
+            found = (one, name) if name not in loads and name != "_" else found
+    return found
+
+
+def _measured(own: Source, made: ast.Assign) -> bool:
+    """Whether an assignment takes the shape of something, or one number of it, and no other array."""
+    text = own.text(made.value)
+    return any(f".{one}" in text for one in _MEASURES) or bool(_NUMBERS.search(text))
 
 
 def _why(facts: Facts, own: Source, node: Node, function: _Def, text: str) -> _Why | None:
