@@ -1,4 +1,4 @@
-"""Arrays in a body whose sizes are others than its line takes: reshape, resize, crop, pad, transpose, broadcast."""
+"""Arrays in a body whose sizes are others than its line takes: reshape, resize, crop, transpose, broadcast."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ import numpy as np
 
 from pyfunc_debug.doctor.failures.bodies import asked_sizes
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE
-from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.callables import called
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.shapes import CHANNELS, square_side
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, lookup
 
 _RESHAPED = re.compile(r"cannot reshape array of size (\d+) into shape (\([\d, ]*\))")
 _LONGER = re.compile(r"Can't parse 'dsize'\. Expected sequence length 2, got \d")
 _WRONG_TYPE = re.compile(r"Can't parse 'dsize'\. Sequence item with index \d has a wrong type")
 _NO_RANGE = re.compile(r"(?:high <= 0|low >= high|empty range (?:for|in) rand\w+)")
-_NEGATIVE = "index can't contain negative values"
 _AXES = "axes don't match array"
 _BROADCAST = re.compile(r"could not be broadcast together with shapes (\([\d,]+\)) (\([\d,]+\))")
 
@@ -40,8 +39,6 @@ def explain(situation: Situation) -> Explanation | None:
         return _resized(spot, statement, longer=_LONGER.search(text) is not None)
     if _NO_RANGE.search(text):
         return _no_range(spot, statement)
-    if _NEGATIVE in text:
-        return _padded(spot, statement)
     if _AXES in text:
         return _transposed(spot, statement)
     if (said := _BROADCAST.search(text)) is not None:
@@ -138,38 +135,6 @@ def _no_range(spot: Spot, statement: ast.stmt) -> Explanation | None:
             RULE, spot.file, spot.line, cause, None, "Make what is cropped at least as large as the crop."
         )
     return None
-
-
-def _padded(spot: Spot, statement: ast.stmt) -> Explanation | None:
-    """`np.pad(x, (0, n - len(x)))` of an array that is longer than n: cut first."""
-    for call in _named(statement, "pad"):
-        array = call.args[0] if call.args else None
-        value = lookup(array, spot) if array is not None else None
-        for one in ast.walk(call):
-            if not isinstance(one, ast.BinOp) or not isinstance(one.op, ast.Sub) or not isinstance(array, ast.Name):
-                continue
-            if not is_ndarray(value) or _length_of(one.right) != array.id:
-                continue
-            limit = evaluation.computed(one.left, spot)
-            if not isinstance(limit, int) or not 0 < limit < len(value):  # type: ignore[arg-type]
-                continue
-            text = spot.source.text(one.left)
-            blanks = indent_of(spot.source.lines[statement.lineno - 1])
-            cause = f"{array.id} has {len(value):,} rows here, more than {limit:,}: there is nothing to pad. "  # type: ignore[arg-type]
-            cause += "Cut to that length, all have the same."
-            edit = Edit(
-                spot.file, statement.lineno, statement.lineno - 1, (f"{blanks}{array.id} = {array.id}[:{text}]",)
-            )
-            return Explanation(RULE, spot.file, spot.line, cause, edit, "", "likely")
-    return None
-
-
-def _length_of(node: ast.expr) -> str:
-    """`x` of `len(x)` and `x.shape[0]`."""
-    if isinstance(node, ast.Call) and dotted(node.func) == "len" and node.args:
-        return dotted(node.args[0])
-    first = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 0
-    return dotted(node.value).removesuffix(".shape") if first and isinstance(node, ast.Subscript) else ""
 
 
 def _transposed(spot: Spot, statement: ast.stmt) -> Explanation | None:
