@@ -8,12 +8,15 @@ import re
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.axis_orders import axis_order
+from pyfunc_debug.doctor.failures.reading.nodes import return_value
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of
 from pyfunc_debug.doctor.failures.reading.symbols import alias, method_calls
 
 RULE = "unknown-shape"
-_SAID = re.compile(r"Incompatible shapes at component \d+: expected \[([\d?,]*)\] but got \[([\d,]*)\]")
+_SAID = re.compile(r"Incompatible shapes at component (\d+): expected \[([\d?,]*)\] but got \[([\d,]*)\]")
+_PLANE = 1
+"""Axes of what is no image, a row of numbers."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -21,38 +24,104 @@ def explain(situation: Situation) -> Explanation | None:
     said = _SAID.search(situation.message)
     if said is None:
         return None
-    wanted, got = said[1].split(","), said[2].split(",")
+    wanted, got = said[2].split(","), said[3].split(",")
     for file, source in situation.sources():
         found = [
             (one, sizes) for one in method_calls(source.tree, "set_shape")
-            if (sizes := written_sizes(one)) and sizes in (wanted, wanted[1:]) and not _of_node(one, source)
+            if (sizes := _said_there(one, wanted, source, int(said[1]))) and not _of_node(one, source)
         ]  # fmt: skip
-        if len(found) != 1:
-            continue
-        call, sizes = found[0]
-        real = got[1:] if sizes == wanted[1:] and len(wanted) > len(sizes) else got
-        name = dotted(call.func).rpartition(".")[0]
-        cause = (
-            f"set_shape says [{', '.join(sizes)}] of {name}, and its values are [{', '.join(real)}]: it changes "
-            "nothing."
-        )
-        order = axis_order([_numbers(real)], _numbers(sizes))
-        if order is not None and "." not in name and isinstance(source.parent(call), ast.Expr):
-            tf = alias(situation.last, "tensorflow") if situation.last is not None else "tf"
-            cause += " The axes are in another order: transpose moves them."
-            line = f"{indent_of(source.lines[call.lineno - 1])}{name} = {tf}.transpose({name}, {list(order)})"
-            return Explanation(
-                RULE, file, call.lineno, cause, Edit(file, call.lineno, call.lineno - 1, (line,)), "", "likely"
-            )
-        same = "?" not in sizes and math.prod(map(int, sizes)) == math.prod(map(int, real))
-        if not same or "." in name or not isinstance(source.parent(call), ast.Expr):
-            advice = f"Say the shape that it has, or reshape it: {name} = tf.reshape({name}, [...])."
-            return Explanation(RULE, file, call.lineno, cause, None, advice)
-        tf = alias(situation.last, "tensorflow") if situation.last is not None else "tf"
-        cause += " reshape gives it that shape."
-        edit = edit_of(file, source.replaced({call: f"{name} = {tf}.reshape({name}, [{', '.join(sizes)}])"}))
-        return Explanation(RULE, file, call.lineno, cause, edit, "", "likely")
+        if len(found) > 1:
+            found = [one for one in found if _is_component(one[0], source, int(said[1]))]
+        if len(found) == 1:
+            real = got[1:] if len(wanted) > len(found[0][1]) else got
+            return _explained(situation, file, source, *found[0], real)
     return None
+
+
+def _explained(
+    situation: Situation, file: str, source: Source, call: ast.Call, sizes: list[str], real: list[str]
+) -> Explanation:
+    assert isinstance(call.func, ast.Attribute)
+    name = ast.unparse(call.func.value)
+    cause = (
+        f"set_shape says [{', '.join(sizes)}] of {name}, and its values are [{', '.join(real)}]: it changes nothing."
+    )
+    tf = alias(situation.last, "tensorflow") if situation.last is not None else "tf"
+    alone = "." not in name and isinstance(source.parent(call), ast.Expr)
+    order = axis_order([_numbers(real)], _numbers(sizes))
+    new = ""
+    if order is not None and alone:
+        cause += " The axes are in another order: transpose moves them."
+        new = f"{tf}.transpose({name}, {list(order)})"
+    elif alone and sizes[-1] in ("1", "?") and len(sizes) == len(real) + 1 and _fit(sizes[:-1], real):
+        cause += f" {tf}.newaxis adds the axis that is missing."
+        new = f"{name}[..., {tf}.newaxis]"
+    if new:
+        line = f"{indent_of(source.lines[call.lineno - 1])}{name} = {new}"
+        edit = Edit(file, call.lineno, call.lineno - 1, (line,))
+        return Explanation(RULE, file, call.lineno, cause, edit, "", "likely")
+    if not alone or "?" in sizes or math.prod(map(int, sizes)) != math.prod(map(int, real)):
+        advice = f"Say the shape that it has, or reshape it: {name} = tf.reshape({name}, [...])."
+        if len(sizes) == len(real) > _PLANE and sizes[-1] == real[-1]:
+            advice = f"Say the shape that it has, or let what makes {name} resize, cut or pad it to that one."
+        return Explanation(RULE, file, call.lineno, cause, None, advice)
+    cause += " reshape gives it that shape."
+    edited = edit_of(file, source.replaced({call: f"{name} = {tf}.reshape({name}, [{', '.join(sizes)}])"}))
+    return Explanation(RULE, file, call.lineno, cause, edited, "", "likely")
+
+
+def _said_there(call: ast.Call, wanted: list[str], source: Source, component: int) -> list[str]:
+    """The sizes of an element that a set_shape says, if they are those that the iterator wanted; else none.
+
+    Of `self.size` and `*config.patch` the text tells no size: that call has to be of the component that failed.
+    """
+    written = written_sizes(call)
+    if written:
+        return written if written in (wanted, wanted[1:]) else []
+    given = call.args[0] if len(call.args) == 1 else None
+    elements = given.elts if isinstance(given, (ast.List, ast.Tuple)) else []
+    starred = [at for at, one in enumerate(elements) if isinstance(one, ast.Starred)]
+    if not elements or len(starred) > 1 or not _is_component(call, source, component):
+        return []
+    batched = bool(method_calls(source.tree, "batch", "padded_batch"))
+    for sizes in (wanted[1:], wanted) if batched else (wanted, wanted[1:]):
+        missing = len(sizes) - len(elements)
+        if starred and missing >= -1:
+            at = starred[0]
+            sized = [*elements[:at], *[elements[at]] * (missing + 1), *elements[at + 1 :]]
+        else:
+            sized = list(elements)
+        if len(sized) == len(sizes) and all(map(_may_be, sized, sizes)):
+            return sizes
+    return []
+
+
+def _may_be(node: ast.expr, size: str) -> bool:
+    return not isinstance(node, ast.Constant) or size == ("?" if node.value is None else str(node.value))
+
+
+def _fit(sizes: list[str], real: list[str]) -> bool:
+    return all(size in ("?", one) for size, one in zip(sizes, real))
+
+
+def _is_component(call: ast.Call, source: Source, component: int) -> bool:
+    """Whether a set_shape is about what its function returns at that place, counted as an iterator does."""
+    function = source.function(call.lineno)
+    value = return_value(function) if function is not None else None
+    if isinstance(value, ast.Dict):
+        keyed = [(key.value, one) for key, one in zip(value.keys, value.values) if isinstance(key, ast.Constant)]
+        parts = (
+            [one for _, one in sorted(keyed, key=lambda pair: str(pair[0]))] if len(keyed) == len(value.keys) else []
+        )
+    else:
+        parts = list(value.elts) if isinstance(value, (ast.Tuple, ast.List)) else [value] if value is not None else []
+    nested = any(isinstance(one, (ast.Tuple, ast.List, ast.Dict, ast.Starred)) for one in parts)
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return len(parts) > component and not nested and owner is not None and _same(parts[component], owner)
+
+
+def _same(one: ast.expr, other: ast.expr) -> bool:
+    return ast.unparse(one) == ast.unparse(other)
 
 
 def _numbers(sizes: list[str]) -> tuple[int | None, ...]:
