@@ -16,6 +16,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, described
 _SAID = re.compile(
     r"only integers, slices|slice indices must be integers"
     r"|arrays used as indices must be of integer|indices must be integers or slices, not"
+    r"|string indices must be integers"
     r"|has no attribute '__index__'|object cannot be interpreted as an integer"
     r"|expected a sequence of integers or a single integer, got"
 )
@@ -32,7 +33,7 @@ def explain(situation: Situation) -> Explanation | None:
     pieces: dict[ast.expr, str] = {}
     told = ""
     for one in ast.walk(statement):
-        if not isinstance(one, ast.Subscript) or not _takes_places(lookup(one.value, spot)):
+        if not isinstance(one, ast.Subscript) or not _takes_places(_kept(one.value, spot)):
             continue
         for part in _bounds(one.slice):
             value = _value(part, spot)
@@ -79,9 +80,15 @@ def _as_count(spot: Spot, statement: ast.stmt) -> Explanation | None:
     return Explanation(RULE, spot.file, spot.line, cause, edit) if edit is not None else None
 
 
+def _kept(node: ast.expr, spot: Spot) -> Any:
+    """What is indexed: of an object, also what its class keeps."""
+    value = lookup(node, spot)
+    return computed(node, spot) if value is None and dotted(node) else value
+
+
 def _takes_places(value: Any) -> bool:
-    """Whether it is an array, a list or a tuple."""
-    return type(value) in (list, tuple) or is_ndarray(value)
+    """Whether it is an array, a list, a tuple or text."""
+    return type(value) in (list, tuple, str, bytes) or is_ndarray(value)
 
 
 def _value(node: ast.expr, spot: Spot) -> Any:

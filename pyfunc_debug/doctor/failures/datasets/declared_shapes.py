@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.failures.reading.symbols import alias, method_calls
 RULE = "unknown-shape"
 _SAID = re.compile(r"Incompatible shapes at component (\d+): expected \[([\d?,]*)\] but got \[([\d,]*)\]")
 _PLANE = 1
-"""Axes of what is no image, a row of numbers."""
+"""Axes of a row of numbers."""
 
 
 def explain(situation: Situation) -> Explanation | None:
