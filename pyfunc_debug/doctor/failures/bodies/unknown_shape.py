@@ -13,7 +13,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.bodies.decorated import in_python
 from pyfunc_debug.doctor.code import all_nodes
-from pyfunc_debug.doctor.failures.bodies import compiled_bodies, layer_shapes, shape_pastes
+from pyfunc_debug.doctor.failures.bodies import compiled_bodies, layer_shapes, shape_pastes, shape_vectors
 from pyfunc_debug.doctor.failures.bodies.results import body_shape, is_made
 from pyfunc_debug.doctor.failures.graphs import into_variables
 from pyfunc_debug.doctor.failures.models import epoch_metrics
@@ -195,6 +195,7 @@ def _is_called_by(layer: str, node: Node) -> bool:
 
 
 _LIKE_INPUT = " The shape here is that of its input: check it."
+_OF_SHAPE = " It is given the tf.shape of a tensor, and the shape here is that tensor's: check it."
 
 
 def _in_lambda(situation: Situation) -> Explanation | None:
@@ -501,6 +502,9 @@ def _shapes(situation: Situation, node: Node, op: Any) -> tuple[list[Shape | Non
         found = [made if found[0] is None or (made is not None and len(made) == len(found[0])) else found[0]]
     found = found if fits else [(None, *one[1:]) if one else one for one in found]  # it is called with other sizes, too
     if all(one is None for one in found) and len(node.tout) == 1:
+        if shape_vectors.is_given(op):
+            whole = shape_vectors.kept(op, function)
+            return [whole], False, _OF_SHAPE if whole is not None else ""
         same = [one for one in inputs.values() if one.shape]
         like = same and (same[0].dtype == node.tout[0] or len(inputs) == 1)
         if len(same) == 1 and like and not _is_one_of_several(function):
