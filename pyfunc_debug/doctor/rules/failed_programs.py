@@ -12,6 +12,7 @@ NAMES = (
     "argument",
     "array-for-number",
     "array-index",
+    "asserted-count",
     "autograph",
     "batch-loss",
     "body-input",
