@@ -229,7 +229,7 @@ class LiveRecording(Recording):
         recorder, interception = self._recorder, self._interception
         if recorder is None or interception is None or self._going_on:
             return ""
-        from pyfunc_debug.doctor.failures.datasets import endless_loops, endless_readings
+        from pyfunc_debug.doctor.failures.datasets import dropping_filters, endless_loops, endless_readings
         from pyfunc_debug.doctor.failures.graphs import endless_traces
         from pyfunc_debug.doctor.failures.kept import noted
         from pyfunc_debug.doctor.failures.models import endless_epochs
@@ -243,6 +243,12 @@ class LiveRecording(Recording):
                 explanation, what = endless_loops.going_on(frame, interception.user_line), "a loop"
             if explanation is None:
                 explanation, what = endless_readings.going_on(frame, interception.user_line), "a pass"
+            inputs = interception.inputs.facts() if explanation is None and dropping_filters.waits(frame) else []
+            if any("Filter" in [stage["kind"] for stage in one["stages"]] for one in inputs if not one["taken"]):
+                recorder.flush()
+                with contextlib.closing(Recording(recorder.path)) as so_far:
+                    rows = so_far.reader.rows
+                    explanation = dropping_filters.going_on(frame, interception.user_line, inputs, rows)
         except Exception as error:  # the thread goes on while we look
             recorder.trouble("looking at a graph trace", error)
             return ""

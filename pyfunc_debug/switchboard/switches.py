@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Container
 from types import FrameType, TracebackType
@@ -36,6 +37,8 @@ if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
 
 
 _LAST_CALLS_S = 2.0
+_BETWEEN_S, _TICK_S = 0.5, 0.0005
+"""How long a call of a body is waited for that Ctrl-C may end, and between two looks."""
 _CELL = "a cell whose code may call breakpoint()"
 
 
@@ -323,9 +326,15 @@ class Switchboard:
         return self.observer.pause(lambda frame: self._stop_in_body(frame, PAUSED), missed)
 
     def _interrupt_running(self) -> bool:
-        """The second Ctrl-C for bodies that hold the program, where nobody is at a terminal: the kernel's Interrupt."""
-        if not self.observer.runs():
-            return False
+        """The second Ctrl-C for bodies that hold the program, where nobody is at a terminal: the kernel's Interrupt.
+
+        Also for short ones that a pipeline calls again and again: between two calls none of them runs.
+        """
+        until_s = time.monotonic() + _BETWEEN_S
+        while not self.observer.runs():
+            if time.monotonic() > until_s:
+                return False
+            time.sleep(_TICK_S)
         self.broker.interrupt_running()
         return True
 

@@ -34,8 +34,8 @@ class _Loop:
     """All iterators that one line of the user's made over datasets with the same settings; times in ns."""
 
     __slots__ = (
-        "again", "caches", "empty", "first_ns", "firsts", "iterators", "longest_ns", "pool", "site", "stages",
-        "step_ns", "steps", "tokens", "wait_ns",
+        "again", "caches", "empty", "first_ns", "firsts", "iterators", "longest_ns", "made_ns", "pool", "site",
+        "stages", "step_ns", "steps", "tokens", "wait_ns",
     )  # fmt: skip
 
     def __init__(self, site: tuple[str, int, str] | None, pool: int | None, stages: list[dict[str, Any]]) -> None:
@@ -44,6 +44,7 @@ class _Loop:
         self.caches = [_written(stage["cache"]) if "cache" in stage else None for stage in stages]
         self.iterators = self.firsts = self.steps = self.empty = self.again = 0
         self.first_ns = self.wait_ns = self.step_ns = self.longest_ns = 0
+        self.made_ns = time.monotonic_ns()
 
 
 def _written(cache: str) -> int | None:
@@ -231,7 +232,9 @@ class Inputs:
 
         `taken` elements; the first of each iterator took `first_ns` in sum. Of the `steps` after them, each from one
         `next`'s return to the following one's, `step_ns` is the whole and `wait_ns` the part inside `next`.
-        `empty` iterators ended before their first element; `again`: how often iterators were asked after their end.
+        The first iterator was made at `made_ns`; `predicate` of a filter is the file, the line and the name of what it
+        asks. `empty` iterators ended before their first element; `again`: how often iterators were asked after their
+        end.
 
         `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE. `reshuffles` is there for a
         shuffle only: whether each pass has an order of its own, with its `buffer`. `below` is the count of a take or
@@ -251,7 +254,7 @@ class Inputs:
                 "site": loop.site, "pool": loop.pool, "iterators": loop.iterators, "taken": loop.firsts + loop.steps,
                 "empty": loop.empty, "again": loop.again,
                 "first_ns": loop.first_ns, "steps": loop.steps, "step_ns": loop.step_ns, "wait_ns": loop.wait_ns,
-                "longest_ns": loop.longest_ns,
+                "longest_ns": loop.longest_ns, "made_ns": loop.made_ns,
                 "stages": [
                     {**stage, "tokens": sorted(tokens), **({"cached_ns": written} if written is not None else {})}
                     for stage, tokens, written in zip(loop.stages, loop.tokens, loop.caches)
@@ -310,6 +313,7 @@ class Inputs:
             **({"shards": parts} if (parts := number(private.shards(dataset))) else {}),
             **({"repeats": times} if (times := number(private.repeats(dataset))) else {}),
             **({"cache": os.path.abspath(os.fsdecode(cache))} if cache else {}),
+            **({"predicate": asked} if kind == "Filter" and (asked := _predicate(dataset)) is not None else {}),
             **({"sides": paired} if (paired := sides(dataset, _kind)) is not None else {}),
         }
 
@@ -319,6 +323,16 @@ class Inputs:
             name = wrapper.function.name
             found |= self._library.tokens(name.decode() if isinstance(name, bytes) else str(name)) or frozenset()
         return frozenset(found)
+
+
+def _predicate(dataset: Any) -> tuple[str, int, str] | None:
+    """File, line and name of the function that a filter asks."""
+    for wrapper in private.dataset_functions(dataset):
+        function = private.mapped_function(wrapper)
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            return code.co_filename, code.co_firstlineno, function.__name__
+    return None
 
 
 def _kind(dataset: Any) -> str:

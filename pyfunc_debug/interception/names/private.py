@@ -695,6 +695,13 @@ def shards(dataset: Any) -> Any:
     return getattr(dataset, "_num_shards", None) if type(dataset).__name__ == "_ShardDataset" else None
 
 
+def keras_steps_begun(epoch_iterator: Any) -> int | None:
+    """How many batches Keras' loop of an epoch has asked for; None of other values."""
+    known = getattr(epoch_iterator, "__dict__", {})
+    begun, each = known.get("_steps_seen"), known.get("steps_per_execution")
+    return -(-begun // each) if isinstance(begun, int) and isinstance(each, int) and each > 0 else None
+
+
 def repeats(dataset: Any) -> Any:
     """How often a repeat gives its elements, perhaps as a tensor: -1 for without an end; None of others."""
     return getattr(dataset, "_count", None) if type(dataset).__name__ in ("_RepeatDataset", "RepeatDataset") else None
