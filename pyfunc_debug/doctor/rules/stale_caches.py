@@ -6,11 +6,12 @@ import ast
 import contextlib
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Finding, Node
 
@@ -68,12 +69,17 @@ def cached(facts: Facts) -> Iterator[Cached]:
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a body that did not run, though its cache holds what something else made."""
-    for one in cached(facts):
+    """One finding a body that did not run, though its cache holds what something else made; of old files, one a file."""
+    told = list(failures(facts, NAMES))
+    yield from told
+    older: dict[str, list[Cached]] = {}
+    for one in () if told else cached(facts):
         if one.maker is not None:
             yield _shared(facts, one, one.maker)
         elif one.is_older(facts):
-            yield _outdated(facts, one)
+            older.setdefault(one.file, []).append(one)
+    for every in older.values():
+        yield _outdated(facts, every)
 
 
 def _shared(facts: Facts, one: Cached, maker: Node) -> Finding:
@@ -87,13 +93,17 @@ def _shared(facts: Facts, one: Cached, maker: Node) -> Finding:
     )  # fmt: skip
 
 
-def _outdated(facts: Facts, one: Cached) -> Finding:
+def _outdated(facts: Facts, every: Sequence[Cached]) -> Finding:
+    one = every[0]
+    bodies = list(dict.fromkeys(each.node.body for each in every))
+    who = bodies[0] if len(bodies) == 1 else f"{', '.join(bodies[:-1])} and {bodies[-1]}"
     names = f"{shlex.quote(one.file)}.index {shlex.quote(one.file)}.data-*"
     loop = f"for old in glob.glob({one.file + '.*'!r}):\n    os.remove(old)"
     return Finding(
         NAMES[0], "warning", one.node.id, (),
-        f"{one.node.body} never ran: its elements came from the cache file {one.file}, which is older than the last "
-        f"change of {os.path.basename(one.node.file or '')}. What changed in {one.node.body} since then has no effect",
+        f"{who} never ran: {'its' if len(bodies) == 1 else 'their'} elements came from the cache file {one.file}, "
+        f"which is older than the last change of {os.path.basename(one.node.file or '')}. What changed in {who} since "
+        "then has no effect",
         facts.say(f"rm {names}", f"!rm {names}", loop),
         one.node.file, one.node.line, confidence="likely",
     )  # fmt: skip
