@@ -69,7 +69,7 @@ def cached(facts: Facts) -> Iterator[Cached]:
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a body that did not run, though its cache holds what something else made; of old files, one a file."""
+    """One finding a body that did not run, though its cache holds what something else made; one an old file."""
     told = list(failures(facts, NAMES))
     yield from told
     older: dict[str, list[Cached]] = {}
