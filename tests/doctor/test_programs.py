@@ -33,6 +33,7 @@ from tests.doctor import programs_dropped_results as programs_dropped_results
 from tests.doctor import programs_eager_training as programs_eager_training
 from tests.doctor import programs_figures as programs_figures
 from tests.doctor import programs_files_and_weights as programs_files_and_weights
+from tests.doctor import programs_filtered_apart as programs_filtered_apart
 from tests.doctor import programs_first_batches as programs_first_batches
 from tests.doctor import programs_fitted as programs_fitted
 from tests.doctor import programs_images as programs_images

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
@@ -57,6 +59,20 @@ def are_labels(made: list[ast.Call], given: ast.expr) -> bool:
     texts += [ast.unparse(one) for call in made[-1:] for one in call.args]
     words = [re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()) for text in texts]
     return any(_LABELS.search(text) for text in words)
+
+
+def is_of_labels(
+    facts: Facts, file: str, call: ast.Call, given: Sequence[ast.expr], sides: Sequence[dict[str, Any]]
+) -> bool:
+    """Whether a call of zip pairs inputs with labels, and is the only one that may have these sides."""
+    ways = [way(facts, file, one, call) for one in given]
+    if not all(ways) or len(zips(facts.tree(file))) > 1:
+        return False
+    kinds = [bool(CLASS.fullmatch(side["reads"])) for side in sides]
+    if kinds[0] != kinds[1] or sum(are_labels(one, own) for one, own in zip(ways, given)) == 1:
+        return True
+    code = "\n".join(facts.code(file))
+    return ".fit(" in code and ".compile(" in code and "def train_step" not in code
 
 
 def listed_arguments(call: ast.Call) -> list[ast.expr]:

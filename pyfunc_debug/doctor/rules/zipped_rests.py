@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.datasets.zips import CLASS, are_labels, listed_arguments, way, zips
+from pyfunc_debug.doctor.datasets.zips import is_of_labels, listed_arguments, zips
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
@@ -27,7 +27,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             for file, call in [(each, one) for each in facts.files for one in zips(facts.tree(each))]:
                 given = listed_arguments(call)
                 new = (file, call.lineno) not in told
-                if len(given) == 2 and new and _is_this(facts, file, call, given, sides):
+                if len(given) == 2 and new and is_of_labels(facts, file, call, given, sides):
                     told.add((file, call.lineno))
                     yield _finding(facts, file, call, given, sides)
 
@@ -38,18 +38,6 @@ def _differ(sides: list[dict[str, Any]]) -> bool:
     if None in counts or len(set(counts)) == 1 or sides[1]["source"] != 1:
         return False
     return not any(_ON_PURPOSE & set(side["kinds"]) for side in sides)
-
-
-def _is_this(facts: Facts, file: str, call: ast.Call, given: list[ast.expr], sides: list[dict[str, Any]]) -> bool:
-    """Whether a call of zip pairs inputs with labels, and is the only one that may have these sides."""
-    ways = [way(facts, file, one, call) for one in given]
-    if not all(ways) or len(zips(facts.tree(file))) > 1:
-        return False
-    kinds = [bool(CLASS.fullmatch(side["reads"])) for side in sides]
-    if kinds[0] != kinds[1] or sum(are_labels(one, own) for one, own in zip(ways, given)) == 1:
-        return True
-    code = "\n".join(facts.code(file))
-    return ".fit(" in code and ".compile(" in code and "def train_step" not in code
 
 
 def _finding(facts: Facts, file: str, call: ast.Call, given: list[ast.expr], sides: list[dict[str, Any]]) -> Finding:
