@@ -132,8 +132,9 @@ def _elements(facts: Facts, node: int) -> int:
     """How many elements a generator gave in a pass that it ended; 0 where none was seen to its end."""
     rows = facts.reader.rows(
         "SELECT max(given) FROM (SELECT count(o.call) AS given, count(*) AS asked FROM call c "
-        "JOIN value i ON i.call = c.id AND i.role = 'input' AND i.position = 0 LEFT JOIN value o "
-        "ON o.call = c.id AND o.role = 'output' AND o.position = 0 WHERE c.node = ? AND c.kind = 'forward' GROUP BY i.min) WHERE asked = given + 1",
+        "JOIN value i ON i.call = c.id AND i.role = 'input' AND i.position = 0 "
+        "LEFT JOIN value o ON o.call = c.id AND o.role = 'output' AND o.position = 0 "
+        "WHERE c.node = ? AND c.kind = 'forward' GROUP BY i.min) WHERE asked = given + 1",
         (node,),
     )
     return int(rows[0][0] or 0)
