@@ -233,6 +233,12 @@ def assigned(tree: ast.AST | None, name: str) -> list[ast.expr]:
     ]  # fmt: skip
 
 
+def behind_name(tree: ast.AST | None, value: ast.expr) -> ast.expr:
+    """What a name stands for that one assignment of a file gives a value; other expressions as they are."""
+    made = assigned(tree, value.id) if isinstance(value, ast.Name) else []
+    return made[0] if len(made) == 1 else value
+
+
 def call_at(facts: Facts, file: str, line: int, name: str) -> ast.Call | None:
     """The one call of a function or method of a name on a line."""
     found = [one for one in around(facts.tree(file), line, ast.Call) if last_name(one.func) == name]

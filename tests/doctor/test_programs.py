@@ -44,6 +44,7 @@ from tests.doctor import programs_keras_data as programs_keras_data
 from tests.doctor import programs_known_targets as programs_known_targets
 from tests.doctor import programs_late_skips as programs_late_skips
 from tests.doctor import programs_loops_and_branches as programs_loops_and_branches
+from tests.doctor import programs_losses_and_steps as programs_losses_and_steps
 from tests.doctor import programs_lost_elements as programs_lost_elements
 from tests.doctor import programs_lost_numbers as programs_lost_numbers
 from tests.doctor import programs_misread_names as programs_misread_names

@@ -27,19 +27,38 @@ def check(facts: Facts) -> Iterator[Finding]:
     for file, line in pastes.keras_sites(facts):
         call = pastes.call_at(facts, file, line, "fit")
         given = next((one.value for one in call.keywords if one.arg == "validation_data"), None) if call else None
-        if not isinstance(given, ast.Name):
+        own = pastes.source(facts, file)
+        maker = _made_alike(own, call, given) if call is not None and given is not None else None
+        if not isinstance(given, ast.Name) and maker is None:
             continue
-        spans = _statements(pastes.source(facts, file), given.id)
+        spans = _statements(own, given.id) if isinstance(given, ast.Name) else []
+        if maker is not None:
+            spans.append((maker.lineno, maker.end_lineno or maker.lineno, False))
+        text = own.text(given) if given is not None else ""
         for node in facts.nodes.values():
             body = (node.body, node.file, node.line)
             if node.origin != "user" or body in told or not facts.calls(node.id).count:
                 continue
             if not _stands_in(node, file, spans) or not _trains_too(facts, node, file, spans):
                 continue
-            found = _finding(facts, node, given.id, file)
+            found = _finding(facts, node, text, file)
             if found is not None:
                 told.add(body)
                 yield found
+
+
+def _made_alike(own: Source, fit: ast.Call, given: ast.expr) -> ast.FunctionDef | None:
+    """The function that makes both datasets of a `fit`, where nothing but the data tells its two calls apart."""
+    train = fit.args[0] if fit.args else next((one.value for one in fit.keywords if one.arg == "x"), None)
+    made = [pastes.behind_name(own.tree, one) for one in (train, given) if one is not None]
+    calls = [one for one in made if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
+    names = {ast.unparse(one.func) for one in calls}
+    if len(calls) != 2 or len(names) != 1:
+        return None
+    told = [one for call in calls for one in pastes.walk(call, ast.Constant) if isinstance(one.value, (bool, str))]
+    named = [one for one in pastes.walk(own.tree, ast.FunctionDef) if one.name in names]
+    asks = any(isinstance(one, (ast.If, ast.IfExp)) for function in named for one in ast.walk(function))
+    return named[0] if len(named) == 1 and not told and not asks else None
 
 
 def _statements(own: Source, name: str) -> list[tuple[int, int, bool]]:

@@ -1,8 +1,9 @@
-"""An optimizer that each step makes again: what it keeps of the steps before is lost, and Adam moves by signs only."""
+"""An optimizer that each step, or each turn of a loop, makes again: what it keeps of the steps before is lost."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
@@ -18,10 +19,14 @@ _KEEPS = frozenset({
 """Optimizers that keep something of each step for the next; SGD does with a momentum only."""
 _APPLIES = ("apply_gradients", "apply", "minimize")
 _LOOPS = (ast.For, ast.While)
+_MEANT = re.compile(r"trainable|set_weights|load|fold|split|trial", re.I)
+"""In a loop that compiles again on purpose: for other layers, other weights, other data."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a line that makes an optimizer in a step of its own."""
+    """One finding a line that makes an optimizer in a step of its own, or compiles in a loop of `fit`."""
+    for file, line in dict.fromkeys(pastes.keras_sites(facts)):
+        yield from _compiled_in_loop(facts, file, line)
     asked = {str(noticed["file"]) for _, _, noticed in facts.notices["asked-tape"]}
     for file in (one for one in facts.files if one in asked):
         own = pastes.source(facts, file)
@@ -38,6 +43,42 @@ def check(facts: Facts) -> Iterator[Finding]:
                     called = _called_in_loop(own.tree, holder)
                     if called:
                         yield _in_function(facts, file, made, holder, name, called)
+
+
+def _compiled_in_loop(facts: Facts, file: str, line: int) -> Iterator[Finding]:
+    """`compile` and `fit` of one model in one loop, in which nothing else of it changes."""
+    own, fit = pastes.source(facts, file), pastes.call_at(facts, file, line, "fit")
+    loop = next((one for one in own.around(fit) if isinstance(one, (*_LOOPS, ast.FunctionDef))), None) if fit else None
+    if fit is None or not isinstance(loop, _LOOPS):
+        return
+    model = ast.unparse(fit.func).rpartition(".")[0]
+    compiles = [
+        one for one in loop.body if isinstance(one, ast.Expr) and one.lineno < fit.lineno
+        and isinstance(one.value, ast.Call) and ast.unparse(one.value.func) == f"{model}.compile"
+    ]  # fmt: skip
+    text = "\n".join([ast.unparse(getattr(loop, "iter", loop)), *map(ast.unparse, loop.body)])
+    bound = {one.id for one in ast.walk(loop) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    call = compiles[0].value if len(compiles) == 1 else None
+    if not isinstance(call, ast.Call) or _MEANT.search(text):
+        return
+    optimizer = pastes.argument(call, 0, "optimizer")
+    fresh = isinstance(optimizer, (ast.Constant, ast.Call)) and ast.unparse(optimizer) not in ("'sgd'", "'SGD'")
+    read = {one.id for one in pastes.walk(call, ast.Name)}  # the model, and what it is compiled with
+    if not fresh or bound & read:
+        return
+    first, last = compiles[0].lineno, compiles[0].end_lineno or compiles[0].lineno
+    outer, inner = " " * loop.col_offset, " " * compiles[0].col_offset
+    lines = [f"{outer}{one[len(inner) :]}" for one in own.lines[first - 1 : last]]
+    yield Finding(
+        NAMES[0], "warning", None, (),
+        f"compile in line {first} begins again in each turn of the loop in line {loop.lineno}, with a new optimizer: "
+        f"what it keeps of the steps before is lost, and fit (line {fit.lineno}) goes on with the weights alone",
+        pastes.written(
+            Edit(file, loop.lineno, loop.lineno - 1, tuple(lines)),
+            Edit(file, first, last, (f"{inner}# {model}.compile(...): once, above the loop",)),
+        ),
+        file, first, evidence=(f"line {first}: {facts.line(file, first)}",), confidence="likely",
+    )  # fmt: skip
 
 
 def _optimizer(statement: ast.stmt) -> str:
