@@ -10,10 +10,11 @@ from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, each
 from pyfunc_debug.doctor.failures.reading.shapes import refused_reshape
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
-from pyfunc_debug.doctor.failures.reading.symbols import alias, calls
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup
 
 RULE = "structure"
 _READERS = ("decode_raw", "frombuffer", "fromstring")
+_SMALLEST, _LARGEST = 1e-30, 1e15
 _OF_TEXTS = "'out_type' has DataType string"
 _SIZES = {
     "uint8": 1, "int8": 1, "float16": 2, "int16": 2, "uint16": 2, "float32": 4, "int32": 4, "float64": 8, "int64": 8,
@@ -78,6 +79,15 @@ def _named(source: Source, size: int, but: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+def _is_likely(data: bytes, kind: str) -> bool:
+    """Whether bytes, read as such a dtype, are numbers as programs have them: those of another dtype seldom are."""
+    import numpy as np
+
+    values = np.frombuffer(data[: len(data) // _SIZES[kind] * _SIZES[kind]], kind).astype(float)
+    sizes = np.abs(values[values != 0])
+    return bool(np.isfinite(values).all() and (sizes < _LARGEST).all() and (sizes > _SMALLEST).all())
+
+
 def _explanation(call: ast.Call, source: Source, spot: Spot, file: str, sizes: tuple[int, int]) -> Explanation | None:
     have, wanted = sizes
     dtype = argument(call, 1, "out_type" if dotted(call.func).endswith("decode_raw") else "dtype")
@@ -88,7 +98,13 @@ def _explanation(call: ast.Call, source: Source, spot: Spot, file: str, sizes: t
     kind = (_FLOATS if floats and size > 1 else _WHOLE).get(size)
     if name in ("uint8", "int8"):
         kind = {**_FLOATS, 2: "int16"}.get(size)
-    kind = _named(source, size, name) or kind
+    named = _named(source, size, name)
+    data = lookup(call.args[0], spot) if call.args else None
+    both = [one for one in (named, kind, _FLOATS.get(size), _WHOLE.get(size)) if one is not None and one != name]
+    if isinstance(data, (bytes, memoryview)):
+        kind = next((one for one in both if _is_likely(bytes(data), one)), kind)
+    else:
+        kind = named if named is not None and (not floats or "float" in named) else kind
     if rest or kind is None or kind == name:
         return None
     cause = (

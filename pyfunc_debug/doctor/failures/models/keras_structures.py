@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import described, is_dataset, lookup, shape_of, sizes_of
+from pyfunc_debug.doctor.failures.reading.symbols import alias, described, is_dataset, lookup, shape_of, sizes_of
 
 RULE = "structure"
 _LABELS = ("label", "labels", "y", "target", "targets", "class", "classes")
@@ -104,6 +104,8 @@ def _of_dataset(given: Given, spec: Any) -> Explanation | None:
         return given.told(cause, {one: f"{given.text(one)}{whole}" for one in (given.x, *validation(given, spec))})
     if not isinstance(spec, tuple):
         return _unlabelled(given, given.x, spec)
+    if len(spec) == given.inputs > 1 and all(shape_of(one) is not None for one in spec):
+        return _inputs_in_a_row(given, spec)
     if len(spec) > 1 and given.outputs > 1 and shape_of(spec[1]) is not None:
         return _one_of_labels(given, spec)
     return None
@@ -137,6 +139,25 @@ def _flat(given: Given, spec: tuple[Any, ...]) -> Explanation | None:
     )
     pieces = {one: f"{given.text(one)}.map({whole})" for one in (given.x, *validation(given, spec))}
     return given.told(cause, pieces)
+
+
+def _inputs_in_a_row(given: Given, spec: tuple[Any, ...]) -> Explanation:
+    """`(anchor, positive, negative)` for three inputs, without labels: Keras takes the second part for these."""
+    text, loss = given.text(given.x), getattr(given.model, "loss", None)
+    places = ["the first for the inputs", "the second for the labels", "the third for weights of the rows"]
+    cause = (
+        f"{text} gives the {given.inputs} inputs in a row, and no labels: of a tuple Keras takes "
+        f"{', '.join(places[: len(spec)])}. The inputs are one tuple in it."
+    )
+    tf = alias(given.spot, "tensorflow")
+    if loss is None:
+        whole = ".map(lambda *x: (x,))"
+    elif callable(loss):  # a function of the user's, which may do without
+        cause += " Labels of 0, if the loss reads none:"
+        whole = f".map(lambda *x: (x, {tf}.zeros({tf}.shape(x[0])[:1])))"
+    else:
+        return given.told(cause, None, f"Give the labels, too: ((x1, x2, ...), y), for the loss {loss!r}.")
+    return given.told(cause, {one: f"{given.text(one)}{whole}" for one in (given.x, *validation(given, spec))})
 
 
 def _inputs_alone(given: Given, spec: Any) -> Explanation | None:
