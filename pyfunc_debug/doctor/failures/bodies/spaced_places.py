@@ -23,7 +23,9 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     for spot in reversed(situation.spots):
         function = spot.function
-        for call in (one for one in (own_nodes(function) if function is not None else ()) if isinstance(one, ast.Call)):
+        for call in own_nodes(function) if function is not None else ():
+            if not isinstance(call, ast.Call):
+                continue
             end = argument(call, 1, "stop")
             open_end = argument(call, 3, "endpoint")
             if not dotted(call.func).endswith("linspace") or end is None or open_end is not None:
@@ -33,8 +35,8 @@ def explain(situation: Situation) -> Explanation | None:
                 continue
             text = spot.source.text(end)
             cause = (
-                f"`{spot.source.text(call)}` ends with {text}, which is {size}: there are {size} rows, and the last has "
-                f"the number {size - 1}."
+                f"`{spot.source.text(call)}` ends with {text}, which is {size}: there are {size} rows, and the last "
+                f"has the number {size - 1}."
             )
             edit = edit_of(spot.file, spot.source.replaced({end: f"{text} - 1"}))
             return Explanation(RULE, spot.file, call.lineno, cause, edit)
