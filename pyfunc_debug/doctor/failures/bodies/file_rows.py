@@ -28,7 +28,11 @@ def explain(situation: Situation) -> Explanation | None:
         if taken & {"places", "back"} or np == "numpy":
             break
         blanks = indent_of(spot.source.lines[first - 1])
-        new = spot.source.spliced({one: f"{text(one.value)}[places][back]"}, first, last)
+        same: dict[ast.expr, str] = {
+            each: f"{text(each.value)}[places][back]" for each in ast.walk(statement)
+            if isinstance(each, ast.Subscript) and text(each.slice) == text(one.slice)
+        }  # fmt: skip
+        new = spot.source.spliced(same, first, last)
         made = f"{blanks}places, back = {np}.unique({text(one.slice)}, return_inverse=True)"
         cause = (
             f"h5py reads rows in increasing order, each once, and {short(text(one.slice), 30)} has them in another. "

@@ -425,6 +425,8 @@ def _examples(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
     sizes, given = ([one.strip() for one in (said[name] or "").split(",") if one.strip()] for name in ("wanted", "got"))
     wanted, got = len(sizes) or int(said["least"] or 0), len(given) or int(said["found"] or 0)
     parts = [one for value in maker.values for one in _leaves(value)]
+    if got == wanted + 1:
+        return _one_more(maker, sizes, given)
     if wanted != got + 1 or not parts:
         return None
     np = alias(maker.spot, "numpy")
@@ -435,6 +437,39 @@ def _examples(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
     )
     pieces = {one: f"{np}.expand_dims({maker.source.text(one)}, 0)" for one in parts}
     return _explained(maker, cause, pieces, f"Let it {maker.verb[:-1]} batches: x[None] is one of one example.")
+
+
+def _one_more(maker: Maker, sizes: list[str], given: list[str]) -> Explanation | None:
+    """Inputs with an axis of one in front: `np.array([batch])` of what is a batch already."""
+    pieces: dict[ast.expr, str] = {}
+    for value in maker.values:
+        first = value.elts[0] if isinstance(value, (ast.Tuple, ast.List)) and value.elts else value
+        made = maker.made(first)
+        inside = _inside(made, maker)
+        if inside:
+            pieces[made] = inside
+    if not pieces:
+        return None
+    shown = f" ([{', '.join(given)}] for [{', '.join(sizes)}])" if given and sizes else ""
+    text = maker.source.text(next(iter(pieces)))
+    cause = (
+        f"{short(text, 40)} in {maker.name} puts an axis of one in front of a batch{shown}: Keras takes the first axis "
+        "for the batch, and would have one row there."
+    )
+    return _explained(maker, cause, pieces, "")
+
+
+def _inside(made: ast.expr, maker: Maker) -> str:
+    """`x` of `np.array([x])`, `np.expand_dims(x, 0)` and `x[None]`; "" for others."""
+    if isinstance(made, ast.Subscript) and isinstance(made.slice, ast.Constant) and made.slice.value is None:
+        return maker.source.text(made.value)
+    if not isinstance(made, ast.Call) or not made.args:
+        return ""
+    name, part = ast.unparse(made.func).rpartition(".")[2], made.args[0]
+    if name in ("array", "asarray", "stack") and isinstance(part, (ast.List, ast.Tuple)) and len(part.elts) == 1:
+        return maker.source.text(part.elts[0])
+    first = [ast.unparse(one) for one in (*made.args[1:], *(word.value for word in made.keywords))] in (["0"], [])
+    return maker.source.text(part) if name == "expand_dims" and first else ""
 
 
 def _is_unpacked(value: ast.expr, maker: Maker) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.failures.models.data_axes import sizes
+from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
@@ -39,6 +40,8 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     for call, model, method in _calls(statement, spot):
         given = argument(call, 0, "x") if method else argument(call, 0, "inputs")
+        if given is not None and batch_maker(given, spot) is not None:
+            continue  # of a generator the yield is to be changed
         pieces = _pieces(spot, given, method, _wanted(model), situation.message) if given is not None else {}
         if not pieces:
             continue
