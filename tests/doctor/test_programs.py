@@ -67,6 +67,7 @@ from tests.doctor import programs_session_runs as programs_session_runs
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_set_orders as programs_set_orders
 from tests.doctor import programs_shared_numbers as programs_shared_numbers
+from tests.doctor import programs_shuffled_sequences as programs_shuffled_sequences
 from tests.doctor import programs_shuffled_windows as programs_shuffled_windows
 from tests.doctor import programs_shuffles as programs_shuffles
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`

@@ -12,7 +12,7 @@ from pyfunc_debug.records import Finding
 
 FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
 """Methods of Keras' ImageDataGenerator. What they give has a length, which `fit` asks; iterated, it has no end."""
-_PREDICT = ("predict", "predict_generator")
+PREDICT = ("predict", "predict_generator")
 _IN_FILE_ORDER = ("classes", "labels", "filenames", "filepaths")
 """Attributes of what these give, whose order is that of the files."""
 _FOLLOWED = 3
@@ -34,7 +34,7 @@ def check(facts: Facts, rule: str, made_of: Made, side_by_side: SideBySide) -> I
         tree = facts.tree(file)
         for statement in pastes.walk(tree, ast.Assign):
             for call in pastes.walk(statement.value, ast.Call):
-                if not isinstance(call.func, ast.Attribute) or call.func.attr not in _PREDICT or not call.args:
+                if not isinstance(call.func, ast.Attribute) or call.func.attr not in PREDICT or not call.args:
                     continue
                 flow = _flow(tree, call)
                 if flow is None or _keeps_order(flow):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.datasets import reordered_passes, shuffled_flows
+from pyfunc_debug.doctor.datasets import reordered_passes, shuffled_flows, shuffled_sequences
 from pyfunc_debug.doctor.datasets.unshuffled import unshuffled
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules.shuffled_splits import kept_order
@@ -46,6 +46,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield from _files(facts, first[1])
             yield from _of_other_order(facts, first)
     yield from shuffled_flows.check(facts, NAMES[0], _made_of, _side_by_side)
+    yield from shuffled_sequences.check(facts, NAMES[0], _made_of, _side_by_side)
     yield from reordered_passes.check(facts, NAMES[0], _collected, _together)
 
 
