@@ -51,7 +51,7 @@ def check(facts: Facts, rule: str, made_of: Made, side_by_side: SideBySide) -> I
 
 
 def _shuffled(tree: ast.Module | None, made: ast.Call) -> str:
-    """The attribute that a class shuffles as an epoch ends; "" where it keeps its order, or is told to."""
+    """The attribute that a class shuffles as an epoch ends; "" where it keeps its order."""
     kind = next((one for one in pastes.walk(tree, ast.ClassDef) if one.name == ast.unparse(made.func)), None)
     if kind is None or "False" in ast.unparse(made):
         return ""
