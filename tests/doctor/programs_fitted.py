@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keras
 import numpy as np
+import pandas as pd
 import tensorflow as tf
 
 from tests.doctor.programs import near, triggers
@@ -175,3 +176,85 @@ def a_line_that_is_fitted_to_each_curve():
         return np.float32(Line().fit(curve).slope)
 
     list(tf.data.Dataset.from_tensor_slices(x).map(lambda w: tf.numpy_function(slope, [w], tf.float32)))
+
+
+# -- fitted-in-body: values that each call numbers ---------------------------------------------------------------------
+
+
+def batches(encode, Tout=tf.int64):  # noqa: N803
+    data = tf.data.Dataset.from_tensor_slices(NAMES).batch(3)
+    return [one.numpy() for one in data.map(lambda n: tf.numpy_function(encode, [n], Tout))]
+
+
+@triggers("fitted-in-body", says="pd.factorize(names) numbers what one call holds: the first is 0 in each")
+def codes_of_a_batch():
+    def encode(names):
+        codes, _ = pd.factorize(names)
+        return codes.astype(np.int64)
+
+    assert {one[0] for one in batches(encode)} == {0}
+
+
+@triggers("fitted-in-body", says="numbers[one] for one in names")
+def numbers_of_a_batch_by_numpy():
+    def encode(raw):
+        names = [one.decode() for one in raw]
+        _kinds, ids = np.unique(names, return_inverse=True)
+        return np.asarray(ids)
+
+    batches(encode)
+
+
+@triggers("fitted-in-body", says="has a column for each value that one call holds")
+def columns_of_a_batch():
+    def encode(names):
+        table = pd.get_dummies(names)
+        return table.values.astype(np.float32)
+
+    batches(encode, tf.float32)
+
+
+@triggers("fitted-in-body", says="numbers the values of one call in their order")
+def a_category_of_a_batch():
+    def encode(names):
+        return pd.Series(names).astype("category").cat.codes.to_numpy().astype(np.int64)
+
+    batches(encode)
+
+
+@near("fitted-in-body")
+def codes_of_fixed_categories():
+    kinds = sorted({*NAMES.tolist()})
+
+    def encode(names):
+        codes = pd.Series(pd.Categorical([one.decode() for one in names], categories=kinds)).cat.codes
+        return codes.to_numpy().astype(np.int64)
+
+    assert {number for one in batches(encode) for number in one} == {0, 1, 2}
+
+
+@near("fitted-in-body")
+def places_of_a_batch_that_are_counted():
+    def counts(names):
+        _, places = np.unique(names, return_inverse=True)
+        return np.bincount(places).max()
+
+    batches(counts)
+
+
+@near("fitted-in-body")
+def all_names_in_one_call():
+    def encode(names):
+        return pd.factorize(names)[0].astype(np.int64)
+
+    list(tf.data.Dataset.from_tensors(NAMES).map(lambda n: tf.numpy_function(encode, [n], tf.int64)))
+
+
+@near("fitted-in-body")
+def segments_that_are_numbered_again():
+    x = np.array([[5, 9, 5], [7, 1, 2], [3, 3, 8], [1, 2, 1]])
+
+    def numbered(segments):
+        return np.unique(segments, return_inverse=True)[1].reshape(segments.shape)
+
+    list(tf.data.Dataset.from_tensor_slices(x).map(lambda s: tf.numpy_function(numbered, [s], tf.int64)))

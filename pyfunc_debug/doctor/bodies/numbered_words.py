@@ -42,7 +42,7 @@ def _counted(function: Definition, value: ast.expr) -> ast.expr | None:
     counts = value.generators[0].iter
     if not isinstance(counts, ast.Call) or ast.unparse(counts.func) != "enumerate" or not counts.args:
         return None
-    return value if _is_of_input(function, counts.args[0]) else None
+    return value if is_of_input(function, counts.args[0]) else None
 
 
 def _grown(function: Definition, name: str, value: ast.expr) -> ast.expr | None:
@@ -57,12 +57,12 @@ def _grown(function: Definition, name: str, value: ast.expr) -> ast.expr | None:
             key, number = one.args
         else:
             continue
-        if key is not None and f"len({name})" in ast.unparse(number) and _is_of_input(function, key):
+        if key is not None and f"len({name})" in ast.unparse(number) and is_of_input(function, key):
             return number
     return None
 
 
-def _is_of_input(function: Definition, node: ast.expr, deep: int = 4) -> bool:
+def is_of_input(function: Definition, node: ast.expr, deep: int = 4) -> bool:
     """Whether an expression is made of nothing but what a function was given, as far as its names say."""
     names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
     inner = {one for part in ast.walk(node) if isinstance(part, ast.comprehension) for one in code.stored_names(part)}
@@ -72,7 +72,7 @@ def _is_of_input(function: Definition, node: ast.expr, deep: int = 4) -> bool:
     return all(
         name in code.parameters(function) or (
             bool(values := [*pastes.assigned(function, name), *_looped(function, name)])
-            and all(_is_of_input(function, one, deep - 1) for one in values)
+            and all(is_of_input(function, one, deep - 1) for one in values)
         )
         for name in local
     )  # fmt: skip

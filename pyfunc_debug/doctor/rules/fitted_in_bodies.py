@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.grouped import several
+from pyfunc_debug.doctor.bodies.numbered_values import Numbered, numbered_values
 from pyfunc_debug.doctor.bodies.numbered_words import numbered_words
 from pyfunc_debug.doctor.bodies.run_functions import called_by
 from pyfunc_debug.doctor.facts import Definition, Facts
@@ -53,6 +54,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         if numbered is not None and (node.file, numbered[1].lineno) not in told:
             told.add((node.file, numbered[1].lineno))
             yield _words(facts, group, count, *numbered)
+        values = numbered_values(facts, group, holders)
+        if values is not None and (node.file, values.node.lineno) not in told:
+            told.add((node.file, values.node.lineno))
+            yield _values(facts, group, count, values)
         for holder in holders:
             fit = _fit(holder, own)
             if fit is not None and (node.file, fit.call.lineno) not in told:
@@ -128,6 +133,28 @@ def _words(facts: Facts, group: list[Node], count: int, name: str, made: ast.exp
         "another number in another text, and one number stands for many words",
         f"once, above the function: {name} of the words of all training texts, which the body reads\n"
         f"in line {line}: nothing; and a number for words that {name} does not have",
+        node.file, line, several(one.id for one in group),
+        (f"line {line}: {facts.line(node.file, line)}",), "likely",
+    )  # fmt: skip
+
+
+def _values(facts: Facts, group: list[Node], count: int, found: Numbered) -> Finding:
+    """Of numbers, or columns, that each call gives to the values of its own input."""
+    node, line, own = group[0], found.node.lineno, pastes.source(facts, group[0].file)
+    whole, values = own.text(found.node), own.text(found.values)
+    if found.columns:
+        what, means = "columns", "a column stands for another value in another call"
+        once = "kinds = sorted(...)  # the values of all training data, as they are in the body"
+        then = own.text_with(found.node, {found.values: f"pd.Categorical({values}, categories=kinds)"})
+    else:
+        what, means = "numbers", "a number stands for another value in another call"
+        once = "numbers = {value: i for i, value in enumerate(...)}  # the values of all training data"
+        one = "one" if found.decoded else "one.decode()"
+        then = f"np.array([numbers[{one}] for one in {values}])"
+    return Finding(
+        NAMES[0], "warning", node.id, (),
+        f"{whole} {found.does}, in {count:,} calls: {means}",
+        f"once, above the function: {once}\nin line {line}, for these {what}: {then}",
         node.file, line, several(one.id for one in group),
         (f"line {line}: {facts.line(node.file, line)}",), "likely",
     )  # fmt: skip
