@@ -462,6 +462,71 @@ def a_metric_of_the_largest():
     model.fit(x, y, batch_size=4, verbose=0)
 
 
+@triggers("last-batch", severity="error", says="divides the last batch alone by the count of all", pastes=True)
+def a_metric_that_assigns_beside_a_count():
+    class Error(keras.metrics.Metric):
+        def __init__(self):
+            super().__init__(name="error")
+            self.total = self.add_weight(name="total", initializer="zeros")
+            self.count = self.add_weight(name="count", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            error = tf.numpy_function(lambda a, b: np.abs(a - b).max(), [y_true, y_pred], tf.float32)
+            self.total.assign(tf.reshape(error, []))
+            self.count.assign_add(1.0)
+
+        def result(self):
+            return self.total / self.count
+
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Error()])
+    model.fit(x, y, batch_size=4, verbose=0)
+
+
+@triggers("last-batch", says="self.hits.assign), and adds up self.rows", pastes=True)
+def a_metric_that_assigns_beside_a_number_of_rows():
+    class Hits(keras.metrics.Metric):
+        def __init__(self):
+            super().__init__(name="hits")
+            self.hits = self.add_weight(name="hits", initializer="zeros")
+            self.rows = self.add_weight(name="rows", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            same = tf.cast(tf.equal(tf.cast(y_true, tf.float32), tf.round(y_pred)), tf.float32)
+            self.hits.assign(tf.reduce_sum(same))
+            self.rows.assign_add(tf.cast(tf.shape(y_true)[0], tf.float32))
+
+        def result(self):
+            return tf.math.divide_no_nan(self.hits, self.rows)
+
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Hits()])
+    model.fit(x, y, batch_size=4, verbose=0)
+
+
+@near("last-batch")
+def a_metric_that_adds_by_hand_beside_a_count():
+    class Mean(keras.metrics.Metric):
+        def __init__(self):
+            super().__init__(name="mean")
+            self.total = self.add_weight(name="total", initializer="zeros")
+            self.count = self.add_weight(name="count", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.total.assign(self.total + keras.ops.mean(y_pred))
+            self.count.assign_add(1.0)
+
+        def result(self):
+            return self.total / self.count
+
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Mean()])
+    model.fit(x, y, batch_size=4, verbose=0)
+
+
 # -- batch-loss -------------------------------------------------------------------------------------------------------
 
 

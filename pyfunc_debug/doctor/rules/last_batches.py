@@ -44,7 +44,11 @@ def _of_class(
         if isinstance(one.func, ast.Attribute) and one.func.attr.startswith("assign")
     ]  # fmt: skip
     calls_others = any(ast.unparse(one).startswith("super()") for one in pastes.walk(update, ast.Call))
-    if len(writes) != 1 or calls_others:
+    if calls_others:
+        return
+    if len(writes) == 2:
+        yield from _counted(facts, file, name, update, result, writes)
+    if len(writes) != 1:
         return
     call = writes[0]
     assert isinstance(call.func, ast.Attribute)
@@ -65,6 +69,55 @@ def _of_class(
         _fix(facts, file, methods, call, weight, result), file, call.lineno,
         evidence=(f"line {call.lineno}: {facts.line(file, call.lineno)}",), confidence="likely",
     )  # fmt: skip
+
+
+def _counted(
+    facts: Facts, file: str, name: str, update: ast.FunctionDef, result: ast.FunctionDef, writes: list[ast.Call]
+) -> Iterator[Finding]:
+    """Where `self.total.assign(...)` stands beside `self.count.assign_add(...)`, and `result` divides the two."""
+    by_name = {one.func.attr: one for one in writes if isinstance(one.func, ast.Attribute)}
+    if {*by_name} != {"assign", "assign_add"}:
+        return
+    call = by_name["assign"]
+    total, count = ast.unparse(_owner(call)), ast.unparse(_owner(by_name["assign_add"]))
+    reads = [one for one in pastes.walk(update, ast.Attribute) if ast.unparse(one) == total and one is not _owner(call)]
+    returned = pastes.returns(result)
+    if reads or total == count or len(returned) != 1 or not _divides(returned[0], total, count):
+        return
+    own = pastes.source(facts, file)
+    if any(own.parent(one) not in update.body for one in writes):
+        return
+    yield Finding(
+        NAMES[0], "error", None, (),
+        f"{name}.update_state puts each batch's number in the place of the one before ({total}.assign), and adds up "
+        f"{count}: result divides the last batch alone by the count of all",
+        pastes.written(pastes.replaced(facts, file, {call.func: f"{total}.assign_add"})), file, call.lineno,
+        evidence=(
+            f"line {call.lineno}: {facts.line(file, call.lineno)}",
+            f"line {returned[0].lineno}: {facts.line(file, returned[0].lineno)}",
+        ),
+    )  # fmt: skip
+
+
+def _owner(call: ast.Call) -> ast.expr:
+    """`self.total` of `self.total.assign(...)`."""
+    assert isinstance(call.func, ast.Attribute)
+    return call.func.value
+
+
+def _divides(node: ast.expr, total: str, count: str) -> bool:
+    """Whether a result is one weight divided by the other, with or without a small number."""
+    if (
+        isinstance(node, ast.Call)
+        and pastes.last_name(node.func) in ("divide_no_nan", "divide")
+        and len(node.args) == 2
+    ):
+        above, below = node.args
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        above, below = node.left, node.right
+    else:
+        return False
+    return ast.unparse(above) == total and any(ast.unparse(one) == count for one in ast.walk(below))
 
 
 def _fix(
