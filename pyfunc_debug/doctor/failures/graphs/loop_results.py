@@ -16,7 +16,7 @@ RULE = "structure"
 _STRUCTURES = "The two structures don't have the same nested structure"
 _RETURNED = re.compile(r"Second structure: type=(\w+) str=(.*?)\n\nMore specifically", re.DOTALL)
 _DTYPE = re.compile(r"(?:'(\w+)': )?(?:<tf\.Tensor|tf\.Tensor\(|Tensor\().*?dtype=(\w+)", re.DOTALL)
-_TENSOR = re.compile(r"<tf\.Tensor[^>]*>|(?:tf\.)?Tensor\(.*?dtype=\w+\)", re.DOTALL)
+_TENSOR = re.compile(r"<tf\.Tensor[^>]*>|(?:tf\.)?Tensor\(.*?dtype=\w+(?:, device=[^)]*)?\)", re.DOTALL)
 _KEY = re.compile(r"'\w+':")
 _SHAPES = (
     re.compile(r"Inconsistent shapes: saw (?P<got>\([\d, ]*\)) but expected (?P<wanted>\([\d, ]*\))"),
