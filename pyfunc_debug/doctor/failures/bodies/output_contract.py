@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.bodies import handle_touts
+from pyfunc_debug.doctor.failures.bodies import handle_touts, unlike_returns
 from pyfunc_debug.doctor.failures.bodies.handle_touts import HANDLES
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import Guess, assignments
@@ -265,6 +265,7 @@ def _other_dtype(
     if others:
         said = cause.partition(". Nothing")[0]
         edit = _this_return(situation, node, spot, got, wanted) if len(node.tout) == 1 else None
+        edit = edit or unlike_returns.cast(situation, node, spot, got, wanted)
         function = node.function()
         only = isinstance(function, ast.Lambda) or (function is not None and len(return_values(function)) == 1)
         edit = edit or (_cast(situation, node, position, wanted) if only and _kind(got) == _kind(wanted) else None)
@@ -279,6 +280,11 @@ def _other_dtype(
         if edit is not None:
             cause = cause.replace("Nothing is converted", "It is text of numbers, and nothing is converted")
             return Explanation(RULE, *(node.site or (edit.file, edit.first)), cause, edit)
+    edit = unlike_returns.cast(situation, node, spot, got, wanted)
+    if edit is not None:
+        said = cause.partition(". Nothing")[0]
+        cause = f"{said}, as another `return` of it gives. Nothing is converted between them: each has to."
+        return Explanation(RULE, edit.file, edit.first, cause, edit, "", "likely")
     if _kind(got) == _kind(wanted):
         edit = _cast(situation, node, position, wanted)
         if edit is not None:
