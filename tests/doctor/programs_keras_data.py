@@ -700,6 +700,22 @@ def steps_of_rows_without_a_size_in_the_call():
 
 
 @near("counted-steps")
+def one_yield_for_each_caption():
+    captions = ["a dog runs", "a cat sits on a mat", "the dog sat"]
+
+    def steps(texts):
+        while True:
+            for text in texts:
+                words = text.split()
+                yield np.ones((len(words), 4), np.float32), np.ones((len(words), 1), np.float32)
+
+    flow = steps(captions)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(flow, steps_per_epoch=len(captions), epochs=2, verbose=0)
+
+
+@near("counted-steps")
 def batches_of_one_row():
     samples = list(range(6))
     one_unit().fit(batches_of(samples, 1), steps_per_epoch=len(samples), verbose=0)

@@ -378,6 +378,36 @@ def labels_that_have_the_order_already():
     list(tf.data.Dataset.from_generator(flow, output_signature=signature))
 
 
+def flow_of_rows():
+    while True:
+        for start in range(0, 24, 8):
+            yield ROWS[start : start + 8], CLASSES[start : start + 8]
+
+
+@triggers("wrong-batches", says="each next(flow) takes another batch", pastes=True)
+def labels_of_the_next_batch():
+    def pairs():
+        flow = flow_of_rows()
+        for _ in range(6):
+            x = next(flow)[0]
+            y = next(flow)[1]
+            yield x, y
+
+    signature = (tf.TensorSpec((None, 4), tf.float32), tf.TensorSpec((None,), tf.int64))
+    list(tf.data.Dataset.from_generator(pairs, output_signature=signature))
+
+
+@near("wrong-batches")
+def two_flows_side_by_side():
+    def pairs():
+        flow, other = flow_of_rows(), flow_of_rows()
+        for _ in range(6):
+            yield next(flow)[0], next(other)[1]
+
+    signature = (tf.TensorSpec((None, 4), tf.float32), tf.TensorSpec((None,), tf.int64))
+    list(tf.data.Dataset.from_generator(pairs, output_signature=signature))
+
+
 @triggers("wrong-batches", says="grow: they have 8, 16, 24 ... rows", pastes=True)
 def lists_that_grow_in_each_of_two_passes():
     def batches():

@@ -1,4 +1,4 @@
-"""A generator that takes one array by a shuffled order, and the other one by the places: labels of other rows."""
+"""A generator that pairs rows with those of others: one array by an order and one by places, or two draws of a flow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.generators.batches import Batches, Seen
 
 _SHUFFLED = re.compile(r"(?:^|\.)(?:permutation|shuffled?|sample)$")
@@ -67,3 +68,32 @@ def _is_shuffled(function: ast.FunctionDef, order: ast.expr) -> bool:
 def _is_outside(function: ast.FunctionDef, value: ast.expr) -> bool:
     """Whether it comes from outside of the function as it is: what the function makes may have that order already."""
     return isinstance(value, (ast.Name, ast.Attribute)) and not pastes.assigned(function, ast.unparse(value))
+
+
+def of_draws(facts: Facts, batches: Batches) -> Seen | None:
+    """`x = next(flow)[0]` and `y = next(flow)[1]`: the labels of the next batch."""
+    own = pastes.source(facts, batches.file)
+    found: dict[str, dict[int, ast.Subscript]] = {}
+    for one in pastes.walk(batches.function, ast.Subscript):
+        call, place = one.value, one.slice
+        drawn = isinstance(call, ast.Call) and ast.unparse(call.func) == "next" and len(call.args) == 1
+        if drawn and isinstance(call, ast.Call) and isinstance(place, ast.Constant) and type(place.value) is int:
+            found.setdefault(ast.unparse(call.args[0]), {})[place.value] = one
+    for source, parts in found.items():
+        if {*parts} != {0, 1}:
+            continue
+        first, second = (own.statement(parts[place].lineno) for place in (0, 1))
+        fix = f"one next({source}) for both: x, y = next({source})"
+        both = [
+            one for one, place in ((first, 0), (second, 1)) if isinstance(one, ast.Assign) and one.value is parts[place]
+        ]
+        if len(both) > 1 and both[1].lineno == both[0].lineno + 1:
+            names = ", ".join(own.text(one.targets[0]) for one in both)
+            line = f"{' ' * both[0].col_offset}{names} = next({source})[:2]"
+            fix = pastes.written(Edit(batches.file, both[0].lineno, both[1].lineno, (line,)))
+        return Seen(
+            f"each next({source}) takes another batch: {own.text(parts[1])} is of the batch behind that of "
+            f"{own.text(parts[0])}, and the rows are paired with those of others",
+            fix, parts[1].lineno, (f"line {parts[0].lineno}: {facts.line(batches.file, parts[0].lineno)}",),
+        )  # fmt: skip
+    return None

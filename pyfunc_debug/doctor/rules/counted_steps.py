@@ -6,14 +6,17 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.generators.batches import Batches
 from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding
 
 NAMES = ("counted-steps",)
 _STEPS = {"steps_per_epoch": "x", "validation_steps": "validation_data"}
 """Arguments of `fit` that count batches, and that which gives them."""
+_KINDS = 2
+"""Sizes of batches: the usual one, and that of the last."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -27,7 +30,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         pieces: dict[ast.expr, str] = {}
         for word in fit.keywords:
             rows = _counted(facts, file, fit, word)
-            if rows is not None:
+            if rows is not None and (rows or _are_batches(facts, file, fit, word)):
                 pieces[word.value] = f"-(-{pastes.text_of(facts, file, word.value)} // {rows or noticed['rows']})"
         steps = next((one.value for one in fit.keywords if one.arg == "steps_per_epoch"), None)
         if steps is None or steps not in pieces:
@@ -42,13 +45,40 @@ def check(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _are_batches(facts: Facts, file: str, fit: ast.Call, word: ast.keyword) -> bool:
+    """Whether what a generator yields are several rows of those that are counted, and not parts of one each."""
+    made = pastes.behind_name(facts.tree(file), _given(fit, str(word.arg)) or fit)
+    name = pastes.last_name(made.func) if isinstance(made, ast.Call) else ""
+    for node, _ in facts.generators.values():
+        batches = Batches.of(facts, node)
+        if batches is not None and batches.function.name == name:
+            return len({*batches.rows}) <= _KINDS and not _one_each(batches)
+    return True
+
+
+def _one_each(batches: Batches) -> bool:
+    """Whether a generator yields once for each row of what it is given: in a loop over it, and under no condition."""
+    given = {f"range(len({name}))": name for name in code.parameters(batches.function)}
+    for loop in pastes.walk(batches.function, ast.For):
+        over = ast.unparse(loop.iter)
+        plain = over in given or over in given.values() or over.startswith("enumerate(")
+        if plain and any(one in loop.body for one in batches.yields):
+            return True
+    return False
+
+
+def _given(fit: ast.Call, word: str) -> Any:
+    """The argument of `fit` whose batches a number of steps counts."""
+    given = next((one.value for one in fit.keywords if one.arg == _STEPS[word]), None)
+    return fit.args[0] if given is None and fit.args and word == "steps_per_epoch" else given
+
+
 def _counted(facts: Facts, file: str, fit: ast.Call, word: ast.keyword) -> str | None:
     """How a call writes the rows of a batch ("" if not), where an argument is `len` of what a generator is given."""
     if word.arg not in _STEPS or not isinstance(word.value, ast.Call) or ast.unparse(word.value.func) != "len":
         return None
     counted = ast.unparse(word.value.args[0]) if len(word.value.args) == 1 else ""
-    given: Any = next((one.value for one in fit.keywords if one.arg == _STEPS[str(word.arg)]), None)
-    given = fit.args[0] if given is None and fit.args and word.arg == "steps_per_epoch" else given
+    given = _given(fit, word.arg)
     made = pastes.assigned(facts.tree(file), given.id) if isinstance(given, ast.Name) else [given]
     calls = [one for one in made if isinstance(one, ast.Call)]
     if len(calls) != 1 or not counted:

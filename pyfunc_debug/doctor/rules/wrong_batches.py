@@ -26,6 +26,7 @@ _LOOKS = (
     changed_arrays.in_place,
     sorted_batches.by_class,
     apart_rows.of_order,
+    apart_rows.of_draws,
 )
 
 
