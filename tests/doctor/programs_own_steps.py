@@ -457,3 +457,130 @@ def gradients_of_two_models_side_by_side():
     every += second
     pairs = one.trainable_variables + other.trainable_variables
     keras.optimizers.SGD(0.1).apply_gradients(zip(every, pairs))
+
+
+# -- kept-gradients ----------------------------------------------------------------------------------------------------
+
+
+def a_model():
+    return keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]), keras.optimizers.SGD(0.1)
+
+
+@triggers("kept-gradients", severity="error", says="nothing sets it back to 0", pastes=True)
+def sums_that_are_applied_again_and_again():
+    model, optimizer = a_model()
+    total = [tf.zeros_like(v) for v in model.trainable_variables]
+    for step in range(8):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+        grads = tape.gradient(loss, model.trainable_variables)
+        total = [one + other for one, other in zip(total, grads)]
+        if (step + 1) % 4 == 0:
+            optimizer.apply_gradients(zip(total, model.trainable_variables))
+
+
+@triggers("kept-gradients", says="self.sums adds up gradients", pastes=True)
+def variables_that_are_never_set_back():
+    class Trainer:
+        def __init__(self):
+            self.model, self.optimizer = a_model()
+            self.sums = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self.model.trainable_variables]
+
+        @tf.function
+        def step(self, x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(self.model(x) ** 2)
+            for one, grad in zip(self.sums, tape.gradient(loss, self.model.trainable_variables)):
+                one.assign_add(grad)
+            return loss
+
+        def update(self):
+            self.optimizer.apply_gradients(zip(self.sums, self.model.trainable_variables))
+
+    trainer = Trainer()
+    for at in range(8):
+        trainer.step(tf.ones([4, 2]))
+        if at % 4 == 3:
+            trainer.update()
+
+
+@triggers("kept-gradients", says="sums adds up gradients", pastes=True)
+def sums_by_their_places():
+    model, optimizer = a_model()
+    sums = [tf.zeros_like(v) for v in model.trainable_variables]
+    for _ in range(2):
+        for _ in range(4):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+            grads = tape.gradient(loss, model.trainable_variables)
+            for i in range(len(grads)):
+                sums[i] += grads[i]
+        optimizer.apply_gradients(zip([one / 4 for one in sums], model.trainable_variables))
+
+
+@near("kept-gradients")
+def sums_that_begin_again_in_each_epoch():
+    model, optimizer = a_model()
+    for _ in range(2):
+        sums = [tf.zeros_like(v) for v in model.trainable_variables]
+        for _ in range(4):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+            sums = [a + b for a, b in zip(sums, tape.gradient(loss, model.trainable_variables))]
+        optimizer.apply_gradients(zip(sums, model.trainable_variables))
+
+
+@near("kept-gradients")
+def variables_that_a_function_sets_back():
+    model, optimizer = a_model()
+    sums = [tf.Variable(tf.zeros_like(v), trainable=False) for v in model.trainable_variables]
+
+    def clear(variables):
+        for one in variables:
+            one.assign(tf.zeros_like(one))
+
+    for step in range(8):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+        for one, grad in zip(sums, tape.gradient(loss, model.trainable_variables)):
+            one.assign_add(grad)
+        if step % 4 == 3:
+            optimizer.apply_gradients(zip(sums, model.trainable_variables))
+            clear(sums)
+
+
+@near("kept-gradients")
+def sums_that_are_applied_once():
+    model, optimizer = a_model()
+    sums = [tf.zeros_like(v) for v in model.trainable_variables]
+    for _ in range(4):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+        sums = [a + b for a, b in zip(sums, tape.gradient(loss, model.trainable_variables))]
+    optimizer.apply_gradients(zip(sums, model.trainable_variables))
+
+
+@near("kept-gradients")
+def a_momentum_by_hand():
+    model, optimizer = a_model()
+    speed = [tf.zeros_like(v) for v in model.trainable_variables]
+    for _ in range(4):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+        speed = [0.9 * a + b for a, b in zip(speed, tape.gradient(loss, model.trainable_variables))]
+        optimizer.apply_gradients(zip(speed, model.trainable_variables))
+
+
+@near("kept-gradients")
+def variables_that_are_set_back_in_place():
+    model, optimizer = a_model()
+    sums = [tf.Variable(tf.zeros_like(v), trainable=False) for v in model.trainable_variables]
+    for step in range(8):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tf.ones([4, 2])) ** 2)
+        for one, grad in zip(sums, tape.gradient(loss, model.trainable_variables)):
+            one.assign_add(grad)
+        if step % 4 == 3:
+            optimizer.apply_gradients(zip(sums, model.trainable_variables))
+            for one in sums:
+                one.assign(tf.zeros_like(one))
