@@ -47,6 +47,7 @@ from tests.doctor import programs_loops_and_branches as programs_loops_and_branc
 from tests.doctor import programs_losses_and_steps as programs_losses_and_steps
 from tests.doctor import programs_lost_elements as programs_lost_elements
 from tests.doctor import programs_lost_numbers as programs_lost_numbers
+from tests.doctor import programs_lost_phases as programs_lost_phases
 from tests.doctor import programs_misread_names as programs_misread_names
 from tests.doctor import programs_mixed_axes as programs_mixed_axes
 from tests.doctor import programs_models as programs_models
