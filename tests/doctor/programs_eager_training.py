@@ -91,6 +91,80 @@ def an_eager_step_that_is_as_keras_does_it():
     tape.gradient(loss, model.trainable_variables)
 
 
+# -- training-flag: a validation as in training ------------------------------------------------------------------------
+
+
+def dropping(layer):
+    return keras.Sequential([keras.layers.Input((2,)), layer, keras.layers.Dense(1)])
+
+
+@triggers("training-flag", says="held back", pastes=True)
+def a_loop_that_validates_with_the_flag():
+    model, optimizer = dropping(keras.layers.BatchNormalization()), keras.optimizers.SGD(0.1)
+    train_ds = val_ds = tf.data.Dataset.from_tensor_slices(tf.ones([8, 2])).batch(4)
+    for _ in range(2):
+        for x in train_ds:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(model(x, training=True) ** 2)
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        for x in val_ds:
+            tf.reduce_mean(model(x, training=True) ** 2)
+
+
+@triggers("training-flag", says="validates with training=True: ", pastes=True)
+def a_traced_step_that_validates_with_the_flag():
+    model, optimizer = dropping(keras.layers.Dropout(0.5)), keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def train_step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(x, training=True) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+    @tf.function
+    def test_step(x):
+        return tf.reduce_mean(model(x, training=True) ** 2)
+
+    train_step(tf.ones([4, 2]))
+    test_step(tf.ones([4, 2]))
+
+
+@near("training-flag")
+def answers_of_a_model_that_drops_on_purpose():
+    model, optimizer = dropping(keras.layers.Dropout(0.5)), keras.optimizers.SGD(0.1)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(tf.ones([4, 2]), training=True) ** 2)
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    for x in tf.data.Dataset.from_tensors(tf.ones([4, 2])):
+        answers = [model(x, training=True) for _ in range(8)]
+        tf.math.reduce_std(tf.stack(answers), axis=0)
+
+
+@near("training-flag")
+def a_loop_that_validates_without_the_flag():
+    model, optimizer = dropping(keras.layers.Dropout(0.5)), keras.optimizers.SGD(0.1)
+    train_ds = val_ds = tf.data.Dataset.from_tensor_slices(tf.ones([8, 2])).batch(4)
+    for x in train_ds:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(x, training=True) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    for x in val_ds:
+        model(x, training=False)
+
+
+@near("training-flag")
+def several_answers_for_each_row_that_is_held_back():
+    model, optimizer = dropping(keras.layers.Dropout(0.5)), keras.optimizers.SGD(0.1)
+    train_ds = test_ds = tf.data.Dataset.from_tensor_slices(tf.ones([8, 2])).batch(4)
+    for x in train_ds:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(x, training=True) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    for x in test_ds:
+        for _ in range(4):
+            model(x, training=True)
+
+
 # -- stale-closure: `trainable` that Keras does not look at ------------------------------------------------------------
 
 
