@@ -146,10 +146,10 @@ def a_metric_of_sums_above_a_half():
     model.fit(ROWS, SUMS - 2, verbose=0)
 
 
-# -- appended-gradients: sums that are kept ----------------------------------------------------------------------------
+# -- kept-gradients ----------------------------------------------------------------------------------------------------
 
 
-@triggers("appended-gradients", severity="error", says="nothing sets total back to 0", pastes=True)
+@triggers("kept-gradients", severity="error", says="nothing sets", pastes=True)
 def sums_of_gradients_that_are_kept():
     model = dense()
     optimizer = keras.optimizers.SGD(0.01)
@@ -166,7 +166,7 @@ def sums_of_gradients_that_are_kept():
             optimizer.apply_gradients(zip(total, model.trainable_variables))
 
 
-@near("appended-gradients")
+@near("kept-gradients")
 def sums_of_gradients_that_are_set_back():
     model = dense()
     optimizer = keras.optimizers.SGD(0.01)
@@ -184,7 +184,7 @@ def sums_of_gradients_that_are_set_back():
                 one.assign(tf.zeros_like(one))
 
 
-@near("appended-gradients")
+@near("kept-gradients")
 def sums_that_each_turn_makes():
     model = dense()
     optimizer = keras.optimizers.SGD(0.01)

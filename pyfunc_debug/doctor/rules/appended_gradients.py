@@ -1,4 +1,4 @@
-"""Gradients that are added up: `total += grads` of two lists, and variables that are never set back to 0."""
+"""`total += grads` of two lists: it appends, and `zip(total, variables)` takes what stands first."""
 
 from __future__ import annotations
 
@@ -14,76 +14,17 @@ from pyfunc_debug.records import Finding
 
 NAMES = ("appended-gradients",)
 _APPLIES = ("apply_gradients", "apply")
-_LOOPS = (ast.For, ast.While)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a statement."""
     for file in facts.files:
         own = pastes.source(facts, file)
-        yield from _kept(facts, file, own)
         for name, variables in dict.fromkeys(one for block in tapes(own) for one in _lists(own, block)):
             for one in pastes.walk(own.tree, ast.stmt):
                 total = _sum(one, name)
                 if total and _is_list(own, total, name) and _is_applied(own, total, variables):
                     yield _finding(facts, file, own, one, total, name)
-
-
-def _kept(facts: Facts, file: str, own: Source) -> Iterator[Finding]:
-    """Variables that gradients are added to in a loop, and that go to the optimizer with those of all steps before."""
-    for loop in pastes.walk(own.tree, ast.For) if [*tapes(own)] else ():
-        total = _added_to(loop)
-        made = pastes.assigned(own.tree, total) if total else []
-        if len(made) != 1 or not any(_is_zeros(one) for one in pastes.walk(made[0], ast.Call)):
-            continue
-        if not _is_outside(own, made[0], loop):
-            continue
-        applied = [
-            one for one in pastes.walk(own.tree, ast.Call)
-            if pastes.last_name(one.func) in _APPLIES and one.args and isinstance(one.args[0], ast.Call)
-            and ast.unparse(one.args[0].func) == "zip" and ast.unparse(one.args[0].args[0]) == total
-        ]  # fmt: skip
-        line = applied[0].end_lineno or applied[0].lineno if applied else 0
-        statement, text = own.statement(line), "\n".join(own.code)
-        if len(applied) != 1 or statement is None or hasattr(statement, "body"):
-            continue
-        if any(one in text for one in (".assign(", "assign_sub", f"{total}[")):
-            continue  # what is set there may be they
-        tf = pastes.module(facts, file, "tensorflow") or "tf"
-        new = (f"for one in {total}:", f"    one.assign({tf}.zeros_like(one))")
-        alone = own.lines[statement.lineno - 1].strip() == own.text(statement).split("\n")[0].strip()
-        yield Finding(
-            NAMES[0], "error", None, (),
-            f"line {loop.lineno} adds gradients to {total}, and line {line} applies them; nothing sets {total} back to "
-            "0, so that each step also takes the gradients of all steps before",
-            pastes.written(pastes.behind(file, statement, *new)) if alone else " ".join(new).replace("    ", ""),
-            file, line, evidence=(f"line {loop.lineno}: {facts.line(file, loop.lineno)}",),
-        )  # fmt: skip
-
-
-def _is_outside(own: Source, made: ast.expr, loop: ast.For) -> bool:
-    """Whether something is made once, above the loop of the steps."""
-    above = [one for one in own.around(made) if isinstance(one, (*_LOOPS, ast.FunctionDef))]
-    if not above:
-        return True
-    inner = [*own.around(loop)]
-    steps = inner[: inner.index(above[0])] if above[0] in inner else []
-    return isinstance(above[0], ast.FunctionDef) and any(isinstance(one, _LOOPS) for one in steps)
-
-
-def _added_to(loop: ast.For) -> str:
-    """`total` of `for one, grad in zip(total, grads): one.assign_add(grad)`."""
-    if not isinstance(loop.iter, ast.Call) or ast.unparse(loop.iter.func) != "zip" or not loop.iter.args:
-        return ""
-    names = loop.target.elts if isinstance(loop.target, ast.Tuple) else []
-    adds = [ast.unparse(one.func) for one in pastes.walk(loop, ast.Call)]
-    total = loop.iter.args[0]
-    added = bool(names) and f"{ast.unparse(names[0])}.assign_add" in adds
-    return total.id if added and isinstance(total, ast.Name) else ""
-
-
-def _is_zeros(call: ast.Call) -> bool:
-    return pastes.last_name(call.func) in ("zeros_like", "zeros")
 
 
 def _lists(own: Source, block: ast.With) -> Iterator[tuple[str, str]]:
