@@ -52,6 +52,7 @@ from tests.doctor import programs_misread_names as programs_misread_names
 from tests.doctor import programs_mixed_axes as programs_mixed_axes
 from tests.doctor import programs_models as programs_models
 from tests.doctor import programs_networks as programs_networks
+from tests.doctor import programs_never_equal as programs_never_equal
 from tests.doctor import programs_nones as programs_nones
 from tests.doctor import programs_numbers_of_tapes as programs_numbers_of_tapes
 from tests.doctor import programs_of_datasets as programs_of_datasets
