@@ -12,7 +12,7 @@ from pyfunc_debug.records import Finding
 
 FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
 """Methods of Keras' ImageDataGenerator. What they give has a length, which `fit` asks; iterated, it has no end."""
-PREDICT = ("predict", "predict_generator")
+_PREDICT = ("predict", "predict_generator")
 _IN_FILE_ORDER = ("classes", "labels", "filenames", "filepaths")
 """Attributes of what these give, whose order is that of the files."""
 _FOLLOWED = 3
@@ -30,21 +30,45 @@ def check(facts: Facts, rule: str, made_of: Made, side_by_side: SideBySide) -> I
       made_of: Variables, and what a file computes of them.
       side_by_side: The variables in each of the things that a file takes position by position.
     """
-    for file in facts.files:
+    for file, statement, call, results in predictions(facts):
         tree = facts.tree(file)
-        for statement in pastes.walk(tree, ast.Assign):
+        flow = _flow(tree, call)
+        if flow is None or _keeps_order(flow):
+            continue
+        truth = _truth(tree, call.args[0], flow, results, made_of)
+        if are_matched(tree, results, truth, made_of, side_by_side):
+            yield _finding(facts, rule, file, statement, call, flow)
+
+
+def predictions(facts: Facts) -> Iterator[tuple[str, ast.Assign, ast.Call, set[str]]]:
+    """The calls of `predict`: file, statement, call, and the names that what it gives gets."""
+    for file in facts.files:
+        for statement in pastes.walk(facts.tree(file), ast.Assign):
             for call in pastes.walk(statement.value, ast.Call):
-                if not isinstance(call.func, ast.Attribute) or call.func.attr not in PREDICT or not call.args:
-                    continue
-                flow = _flow(tree, call)
-                if flow is None or _keeps_order(flow):
-                    continue
-                results = {part.id for one in statement.targets for part in ast.walk(one) if isinstance(part, ast.Name)}
-                truth = _truth(tree, call.args[0], flow, results, made_of)
-                mine = made_of(tree, results) - truth
-                pairs = [parts for parts in side_by_side(tree) if any(one & mine for one in parts)]
-                if any(one & truth and not one & mine for parts in pairs for one in parts):
-                    yield _finding(facts, rule, file, statement, call, flow)
+                if isinstance(call.func, ast.Attribute) and call.func.attr in _PREDICT and call.args:
+                    yield (
+                        file,
+                        statement,
+                        call,
+                        {part.id for one in statement.targets for part in pastes.walk(one, ast.Name)},
+                    )
+
+
+def are_matched(
+    tree: ast.Module | None, results: set[str], truth: set[str], made_of: Made, side_by_side: SideBySide
+) -> bool:
+    """Whether a file takes what was predicted and the truth position by position.
+
+    Args:
+      tree: The file.
+      results: Names of what was predicted.
+      truth: Names of what it is compared with.
+      made_of: As for `check`.
+      side_by_side: As for `check`.
+    """
+    mine = made_of(tree, results) - truth
+    pairs = [parts for parts in side_by_side(tree) if any(one & mine for one in parts)]
+    return any(one & truth and not one & mine for parts in pairs for one in parts)
 
 
 def _flow(tree: ast.Module | None, call: ast.Call) -> ast.Call | None:

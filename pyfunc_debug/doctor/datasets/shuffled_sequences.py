@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.datasets.shuffled_flows import PREDICT, Made, SideBySide
+from pyfunc_debug.doctor.datasets.shuffled_flows import Made, SideBySide, are_matched, predictions
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
@@ -25,29 +25,19 @@ def check(facts: Facts, rule: str, made_of: Made, side_by_side: SideBySide) -> I
       made_of: Variables, and what a file computes of them.
       side_by_side: The variables in each of the things that a file takes position by position.
     """
-    for file in facts.files:
-        tree = facts.tree(file)
-        for statement in pastes.walk(tree, ast.Assign):
-            for call in pastes.walk(statement.value, ast.Call):
-                given = call.args[0] if call.args else None
-                if pastes.last_name(call.func) not in PREDICT or not isinstance(given, ast.Name):
-                    continue
-                name = given.id
-                made = pastes.behind_name(tree, given)
-                order = _shuffled(tree, made) if isinstance(made, ast.Call) else ""
-                if not order or not isinstance(made, ast.Call):
-                    continue
-                results = {part.id for one in statement.targets for part in pastes.walk(one, ast.Name)}
-                labels = {one.id for one in pastes.walk(made, ast.Name) if _LABELS.search(one.id)}
-                of_own = {
-                    target.id for one in pastes.walk(tree, ast.Assign) if _reads(one.value, name)
-                    for target in one.targets if isinstance(target, ast.Name)
-                }  # fmt: skip
-                truth = {name, *labels, *of_own} - results
-                mine = made_of(tree, results) - truth
-                pairs = [parts for parts in side_by_side(tree) if any(one & mine for one in parts)]
-                if any(one & truth and not one & mine for parts in pairs for one in parts):
-                    yield _finding(facts, rule, file, statement, call, made, order)
+    for file, _, call, results in predictions(facts):
+        tree, given = facts.tree(file), call.args[0]
+        made = pastes.behind_name(tree, given)
+        order = _shuffled(tree, made) if isinstance(made, ast.Call) and isinstance(given, ast.Name) else ""
+        if not order or not isinstance(made, ast.Call) or not isinstance(given, ast.Name):
+            continue
+        labels = {one.id for one in pastes.walk(made, ast.Name) if _LABELS.search(one.id)}
+        of_own = {
+            target.id for one in pastes.walk(tree, ast.Assign) if _reads(one.value, given.id)
+            for target in one.targets if isinstance(target, ast.Name)
+        }  # fmt: skip
+        if are_matched(tree, results, {given.id, *labels, *of_own} - results, made_of, side_by_side):
+            yield _finding(facts, rule, file, call, made, order)
 
 
 def _shuffled(tree: ast.Module | None, made: ast.Call) -> str:
@@ -74,9 +64,7 @@ def _reads(value: ast.expr, name: str) -> bool:
     return any(ast.unparse(one.value) == name and _LABELS.search(one.attr) for one in pastes.walk(value, ast.Attribute))
 
 
-def _finding(
-    facts: Facts, rule: str, file: str, statement: ast.Assign, call: ast.Call, made: ast.Call, order: str
-) -> Finding:
+def _finding(facts: Facts, rule: str, file: str, call: ast.Call, made: ast.Call, order: str) -> Finding:
     own = pastes.source(facts, file)
     given, kind = own.text(call.args[0]), own.text(made.func)
     asks = "shuffle" in own.text(made) or any(

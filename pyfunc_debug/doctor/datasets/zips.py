@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
@@ -73,6 +73,26 @@ def is_of_labels(
         return True
     code = "\n".join(facts.code(file))
     return ".fit(" in code and ".compile(" in code and "def train_step" not in code
+
+
+def zips_of_labels(
+    facts: Facts, fits: Callable[[Sequence[dict[str, Any]]], bool]
+) -> Iterator[tuple[str, ast.Call, list[ast.expr], Sequence[dict[str, Any]]]]:
+    """The calls of zip in the program that may have paired what its loops read: file, call, arguments, and sides.
+
+    Args:
+      facts: The recording.
+      fits: Whether the two sides of a zip are asked for.
+    """
+    for loop in facts.meta.get("inputs") or []:
+        for stage in loop["stages"] if loop["site"] is not None else ():
+            sides = stage.get("sides") or []
+            if len(sides) != 2 or not fits(sides):
+                continue
+            for file, call in [(each, one) for each in facts.files for one in zips(facts.tree(each))]:
+                given = listed_arguments(call)
+                if len(given) == 2 and is_of_labels(facts, file, call, given, sides):
+                    yield file, call, given, sides
 
 
 def listed_arguments(call: ast.Call) -> list[ast.expr]:

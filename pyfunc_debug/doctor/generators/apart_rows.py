@@ -44,10 +44,7 @@ def of_order(facts: Facts, batches: Batches) -> Seen | None:
 def _taken(function: ast.FunctionDef) -> Iterator[tuple[ast.Subscript, str, str, str]]:
     """What is taken by a piece of a shuffled order: the part, the piece, the order, and the places as `i:i + 8`."""
     for one in pastes.walk(function, ast.Subscript):
-        piece: ast.expr | None = one.slice
-        if isinstance(piece, ast.Name):
-            made = pastes.assigned(function, piece.id)
-            piece = made[0] if len(made) == 1 else None
+        piece = pastes.behind_name(function, one.slice)
         sliced = isinstance(piece, ast.Subscript) and isinstance(piece.slice, ast.Slice)
         if sliced and isinstance(piece, ast.Subscript) and _is_shuffled(function, piece.value):
             yield one, ast.unparse(one.slice), ast.unparse(piece.value), ast.unparse(piece.slice)

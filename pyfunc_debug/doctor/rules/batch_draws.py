@@ -9,14 +9,14 @@ from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.body_inputs import given
 from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.datasets.earlier_batches import batch_before
+from pyfunc_debug.doctor.draws.single_draws import draws_one
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.symbols import sizes_of
 from pyfunc_debug.records import Finding
 
 NAMES = ("batch-draw",)
-_ONE = ("random", "rand", "uniform", "random_sample", "randint", "getrandbits", "choice")
-"""Draws of one number where no size is asked for; not `beta`, which mixup draws once a batch on purpose."""
-_SIZES = {"rand": 0, "random": 0, "random_sample": 0, "randint": 2, "uniform": 2, "choice": 1, "getrandbits": 9}
+_ONE = {"random": 0, "rand": 0, "uniform": 2, "random_sample": 0, "randint": 2, "getrandbits": 9, "choice": 1}
+"""Draws of one number, by their arguments without a size; not `beta`, which mixup draws once a batch on purpose."""
 _LEAST_RANK = 4
 
 
@@ -61,19 +61,7 @@ def _decided(function: Definition) -> Iterator[ast.If]:
 
 def _is_drawn(function: Definition, test: ast.expr) -> bool:
     sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else [test]
-    for side in sides:
-        if isinstance(side, ast.Name):
-            made = pastes.assigned(function, side.id)
-            side = made[0] if len(made) == 1 else side
-        if isinstance(side, ast.Call) and _draws_one(side):
-            return True
-    return False
-
-
-def _draws_one(call: ast.Call) -> bool:
-    name = pastes.last_name(call.func)
-    sized = any(one.arg in ("size", "shape") for one in call.keywords) or len(call.args) > _SIZES.get(name, 0)
-    return name in _ONE and not sized and "rand" in ast.unparse(call.func)
+    return any(draws_one(pastes.behind_name(function, side), _ONE) for side in sides)
 
 
 def _changes(branch: ast.If, name: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.grouped import several
+from pyfunc_debug.doctor.draws.single_draws import draws_one
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source
@@ -50,7 +51,7 @@ def _in_body(facts: Facts, group: Sequence[Node], function: ast.FunctionDef) -> 
     drawn = [
         one for one in own.tree.body
         if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name)
-        and one.targets[0].id in names and stored[one.targets[0].id] == 1 and _draws_one(one.value)
+        and one.targets[0].id in names and stored[one.targets[0].id] == 1 and draws_one(one.value, _ARGUMENTS)
     ]  # fmt: skip
     if not drawn or node.file is None:
         return
@@ -66,14 +67,6 @@ def _in_body(facts: Facts, group: Sequence[Node], function: ast.FunctionDef) -> 
         f"calls of {facts.name(node)} took the same", fix or "draw it in the body", node.file, drawn[0].lineno,
         several(one.id for one in group), (f"line {drawn[0].lineno}: {facts.line(node.file, drawn[0].lineno)}",),
     )  # fmt: skip
-
-
-def _draws_one(value: ast.expr) -> bool:
-    """Whether an expression draws one number: `np.random.randint(0, 4)`."""
-    if not isinstance(value, ast.Call) or any(one.arg == "size" for one in value.keywords):
-        return False
-    most = _ARGUMENTS.get(pastes.last_name(value.func))
-    return most is not None and len(value.args) <= most and "rand" in ast.unparse(value.func)
 
 
 def _alike(facts: Facts, node: Node) -> int:

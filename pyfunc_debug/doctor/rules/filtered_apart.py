@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.datasets.zips import is_of_labels, listed_arguments, way, zips
+from pyfunc_debug.doctor.datasets.zips import way, zips_of_labels
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.source import Source
@@ -25,19 +25,18 @@ _ARRAYS = ("TensorSlice", "TextLine", "FlatMap", "Tensor", "Range")
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a zip."""
     told: set[tuple[str, int]] = set()
-    for loop in facts.meta.get("inputs") or []:
-        for stage in loop["stages"] if loop["site"] is not None else ():
-            sides = stage.get("sides") or []
-            if len(sides) != 2 or sides[1]["source"] != 1 or not all(one["kinds"][-1] in _ARRAYS for one in sides):
-                continue
-            for file, call in [(each, one) for each in facts.files for one in zips(facts.tree(each))]:
-                given = listed_arguments(call)
-                if len(given) != 2 or (file, call.lineno) in told or not is_of_labels(facts, file, call, given, sides):
-                    continue
-                found = _filtered(facts, file, call, given, sides) or _skipped(facts, file, call, given, sides)
-                if found is not None:
-                    told.add((file, call.lineno))
-                    yield found
+    for file, call, given, sides in zips_of_labels(facts, _by_position):
+        if (file, call.lineno) in told:
+            continue
+        found = _filtered(facts, file, call, given, sides) or _skipped(facts, file, call, given, sides)
+        if found is not None:
+            told.add((file, call.lineno))
+            yield found
+
+
+def _by_position(sides: Sequence[dict[str, Any]]) -> bool:
+    """Whether two sides of a source each have elements whose position says what they belong to."""
+    return sides[1]["source"] == 1 and all(one["kinds"][-1] in _ARRAYS for one in sides)
 
 
 def _filtered(

@@ -177,10 +177,7 @@ def _fix(
     facts: Facts, file: str, function: Definition, side: ast.expr, word: str, texts: list[tuple[dict[str, str], int]]
 ) -> str:
     """The place at which the word stands in all texts that have it, counted from the end; else words."""
-    part = side
-    if isinstance(part, ast.Name):
-        made = pastes.assigned(function, part.id)
-        part = made[0] if len(made) == 1 else part
+    part = pastes.behind_name(function, side)
     words = f"the part of the text in which {word!r} stands"
     if not isinstance(part, ast.Subscript) or isinstance(part.slice, ast.Slice):
         return words

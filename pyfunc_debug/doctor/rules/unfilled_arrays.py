@@ -78,7 +78,5 @@ def _is_start(lower: ast.expr | None) -> bool:
 
 def _is_length(function: Definition, upper: ast.expr | None) -> bool:
     """Whether it is `len(ids)`, or a name of that."""
-    if isinstance(upper, ast.Name):
-        made = pastes.assigned(function, upper.id)
-        upper = made[0] if len(made) == 1 else None
+    upper = pastes.behind_name(function, upper) if upper is not None else None
     return upper is not None and any(ast.unparse(one.func) == "len" for one in pastes.walk(upper, ast.Call))

@@ -57,7 +57,7 @@ def _as_read(function: Definition, node: ast.expr) -> str:
     name = node.id
     for one in code.own_nodes(function):
         if isinstance(one, ast.Assign) and name in code.stored_names(one):
-            if not all(isinstance(target, ast.Name) for target in one.targets) or not _is_read(one.value, name):
+            if not all(isinstance(target, ast.Name) for target in one.targets) or not _is_read(one.value):
                 return ""
         elif isinstance(one, (ast.AugAssign, ast.For, ast.With, ast.NamedExpr)) and name in code.stored_names(one):
             return ""
@@ -68,14 +68,14 @@ def _as_read(function: Definition, node: ast.expr) -> str:
     return name
 
 
-def _is_read(value: ast.expr, name: str) -> bool:
+def _is_read(value: ast.expr) -> bool:
     """Whether what a name is given computes nothing: `boxes[i]`, `np.array(row["boxes"])`, `boxes.numpy()`."""
     for one in ast.walk(value):
         if isinstance(one, (ast.BinOp, ast.IfExp, ast.ListComp, ast.GeneratorExp)):
             return False
         if isinstance(one, ast.Call) and pastes.last_name(one.func) not in _KEEP:
             return False
-    return bool(name)
+    return True
 
 
 def _resize(function: Definition, results: Sequence[ast.expr]) -> tuple[int, ast.Call] | None:

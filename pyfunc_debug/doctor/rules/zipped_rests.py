@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.datasets.zips import is_of_labels, listed_arguments, zips
+from pyfunc_debug.doctor.datasets.zips import zips_of_labels
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
@@ -19,20 +19,13 @@ _ON_PURPOSE = {"Take", "Range", "Repeat", "Skip", "Shard"}
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a zip; none of unpaired sets, as those of pictures that a model of its own train_step takes."""
     told: set[tuple[str, int]] = set()
-    for loop in facts.meta.get("inputs") or []:
-        for stage in loop["stages"] if loop["site"] is not None else ():
-            sides = stage.get("sides") or []
-            if len(sides) != 2 or not _differ(sides):
-                continue
-            for file, call in [(each, one) for each in facts.files for one in zips(facts.tree(each))]:
-                given = listed_arguments(call)
-                new = (file, call.lineno) not in told
-                if len(given) == 2 and new and is_of_labels(facts, file, call, given, sides):
-                    told.add((file, call.lineno))
-                    yield _finding(facts, file, call, given, sides)
+    for file, call, given, sides in zips_of_labels(facts, _differ):
+        if (file, call.lineno) not in told:
+            told.add((file, call.lineno))
+            yield _finding(facts, file, call, given, sides)
 
 
-def _differ(sides: list[dict[str, Any]]) -> bool:
+def _differ(sides: Sequence[dict[str, Any]]) -> bool:
     """Whether two sides of a source each have another number of elements, which nothing chose."""
     counts = [side.get("count") for side in sides]
     if None in counts or len(set(counts)) == 1 or sides[1]["source"] != 1:
@@ -40,7 +33,9 @@ def _differ(sides: list[dict[str, Any]]) -> bool:
     return not any(_ON_PURPOSE & set(side["kinds"]) for side in sides)
 
 
-def _finding(facts: Facts, file: str, call: ast.Call, given: list[ast.expr], sides: list[dict[str, Any]]) -> Finding:
+def _finding(
+    facts: Facts, file: str, call: ast.Call, given: list[ast.expr], sides: Sequence[dict[str, Any]]
+) -> Finding:
     counts = [int(side["count"]) for side in sides]
     names = [pastes.text_of(facts, file, one) if isinstance(one, ast.Name) else "" for one in given]
     names = names if all(names) else ["the first dataset", "the second"]

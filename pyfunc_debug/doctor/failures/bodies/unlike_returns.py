@@ -6,7 +6,7 @@ import ast
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments
-from pyfunc_debug.doctor.failures.reading.nodes import Node, other_touts, return_values
+from pyfunc_debug.doctor.failures.reading.nodes import Node, is_none, other_touts, return_values
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, read
 from pyfunc_debug.doctor.failures.reading.symbols import alias
@@ -35,7 +35,7 @@ def cast(situation: Situation, node: Node, spot: Spot | None, got: str, wanted: 
         return None
     values, assigned = return_values(function), assignments(function)
     others = [one for one in values if not _writes(one, wanted, assigned)]
-    plain = not any(isinstance(one, ast.Tuple) or _is_none(one) for one in others)
+    plain = not any(isinstance(one, ast.Tuple) or is_none(one) for one in others)
     if not 0 < len(others) <= min(len(values) - 1, _MOST) or not plain:
         return None
     tf, np, source = alias(spot, "tensorflow"), alias(spot, "numpy"), read(node.file)
@@ -47,10 +47,6 @@ def _widens(got: str, wanted: str) -> bool:
     """Whether a cast loses at most digits: whole numbers and numbers of more bits become floats."""
     kinds = [one.rstrip("0123456789").removeprefix("u") for one in (got, wanted)]
     return kinds[0] == kinds[1] or kinds == ["int", "float"]
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _writes(value: ast.expr, dtype: str, assigned: dict[str, ast.expr]) -> bool:

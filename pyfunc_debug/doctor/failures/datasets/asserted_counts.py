@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.callables import called
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup
@@ -53,8 +54,8 @@ def explain(situation: Situation) -> Explanation | None:
     why, count = _count(source, stages, start, given, spot, (wanted, has, only))
     edit = edit_of(file, source.replaced({given: count})) if count else None
     advice = "Give it the number of elements that the dataset has at this place, or leave it out."
-    if not why and (cut := next((one for one in stages if _name(one) in _OPEN), None)) is not None:
-        why = f"`{_name(cut)}` in line {_line(cut)} stands in front of it, and changes their number."
+    if not why and (cut := next((one for one in stages if called(one) in _OPEN), None)) is not None:
+        why = f"`{called(cut)}` in line {_line(cut)} stands in front of it, and changes their number."
     return Explanation(
         RULE, file, call.lineno, f"{cause} {why}".strip(), edit, "" if edit else advice,
         "measured" if edit or not why else "likely",
@@ -149,10 +150,10 @@ def _count(
 ) -> tuple[str, str]:
     """Why the number is another, and the expression that gives the right one; "" for what is not sure."""
     wanted, has, only = said
-    if start is None or any(_name(one) not in (*_KEEP, *_BATCHES) for one in stages):
+    if start is None or any(called(one) not in (*_KEEP, *_BATCHES) for one in stages):
         return "", ""
     text = source.text(given)
-    batches = [one for one in stages if _name(one) in _BATCHES]
+    batches = [one for one in stages if called(one) in _BATCHES]
     if len(batches) > 1:
         return "", ""
     size = _batch_argument(batches[0]) if batches else None
@@ -198,7 +199,7 @@ def _divided(
 
 def _rows(source: Source, start: ast.Call, spot: Spot) -> str:
     """How many elements the source of a pipeline gives, as an expression that stands there."""
-    name = _name(start)
+    name = called(start)
     if name == "from_generator":
 
         def length(node: ast.expr) -> int | None:
@@ -237,14 +238,14 @@ def _passed(source: Source, name: ast.expr, given: ast.expr, spot: Spot) -> int 
         return None
     parameters = [one.arg for one in function.args.args]
     holder = source.parent(function)
-    called = holder.name if isinstance(holder, ast.ClassDef) and function.name in ("__new__", "__init__") else ""
+    maker = holder.name if isinstance(holder, ast.ClassDef) and function.name in ("__new__", "__init__") else ""
     if isinstance(holder, ast.ClassDef):
         parameters = parameters[1:]
     if name.id not in parameters:
         return None
     calls = [
         one for one in ast.walk(source.tree)
-        if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] == (called or function.name)
+        if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] == (maker or function.name)
     ]  # fmt: skip
     if len(calls) != 1 or any(isinstance(one, ast.Starred) for one in calls[0].args):
         return None
@@ -258,10 +259,6 @@ def _passed(source: Source, name: ast.expr, given: ast.expr, spot: Spot) -> int 
 def _batch_argument(call: ast.Call) -> ast.expr | None:
     named = {one.arg: one.value for one in call.keywords}
     return call.args[0] if call.args else named.get("batch_size")
-
-
-def _name(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
 
 
 def _line(call: ast.Call) -> int:

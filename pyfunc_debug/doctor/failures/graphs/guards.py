@@ -14,6 +14,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes import whole_functions, wrapping
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.nodes import is_none
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, is_symbolic, lookup, root_is, shape_of
@@ -279,8 +280,8 @@ def _results(spot: Spot, statement: ast.If, name: str) -> list[ast.expr]:
 
 def _of_none(spot: Spot, statement: ast.If, none: re.Match[str]) -> Explanation | None:
     name, returned = none[1], none[1] == "retval_"
-    others = [one for one in _results(spot, statement, name) if not _is_none(one)]
-    assigned = [one for one in _results(spot, statement, name) if _is_none(one)]
+    others = [one for one in _results(spot, statement, name) if not is_none(one)]
+    assigned = [one for one in _results(spot, statement, name) if is_none(one)]
     if not returned and not assigned:
         return None  # it was None before
     what = "returns None" if returned else f"gives {name} None"
@@ -293,10 +294,6 @@ def _of_none(spot: Spot, statement: ast.If, none: re.Match[str]) -> Explanation 
     function = getattr(spot.function, "name", "the function")
     advice = f"Give a tensor there{like}, or let the caller decide, in Python, whether it calls {function}."
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _of_dtypes(spot: Spot, statement: ast.If, found: re.Match[str]) -> Explanation | None:

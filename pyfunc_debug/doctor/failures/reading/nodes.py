@@ -95,6 +95,11 @@ def argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
     return call.args[index] if len(call.args) > index else None
 
 
+def is_none(node: ast.expr) -> bool:
+    """Whether an expression is None, written out."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def py_call(source: Source, line: int) -> ast.Call | None:
     """The call of py_function or numpy_function that a line holds."""
     calls = source.calls_of(NODE_CALLS)
