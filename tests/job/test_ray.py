@@ -27,7 +27,7 @@ PATIENT = {
 }  # fmt: skip
 """Its servers wait for each other as long as a busy machine takes; one that waited too long ends, for good."""
 PROGRAM = """
-    import contextlib, os, select, socket, sys, time, types
+    import contextlib, os, random, select, socket, sys, time, types
     import ray
     from ray._private import node, services
 
@@ -52,14 +52,20 @@ PROGRAM = """
     node.time = slow
     # Nobody asks its autoscaler or reads its logs: each is a process that imports Ray, 2.5 s of CPU.
     node.Node.start_monitor = node.Node.start_log_monitor = lambda self: None
-    # Where its agents choose their ports, the raylet waits 15 s to read them, and ends, for good.
+    # Where its agents choose their ports, the raylet waits 15 s to read them, and ends, for good. So they get some that
+    # are free on all addresses, below those (32768 and up) that Linux gives whoever asks for any in the meantime.
+    below = iter(random.sample(range(20_000, 32_000), 1_000))
     start = node.Node.__init__
+
+    def is_free(port):
+        with contextlib.suppress(OSError), socket.socket() as asked:
+            asked.bind(("", port))
+            return True
+        return False
 
     def with_ports(self, ray_params, *args, **options):
         for name in ("metrics_agent", "metrics_export", "dashboard_agent_listen", "runtime_env_agent"):
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                setattr(ray_params, f"{name}_port", free.getsockname()[1])
+            setattr(ray_params, f"{name}_port", next(port for port in below if is_free(port)))
         told = f"--dashboard_agent_listen_port={ray_params.dashboard_agent_listen_port}"  # Ray tells the agent only
         begin = services.start_ray_process
         services.start_ray_process = lambda command, kind, *args, **options: begin(
