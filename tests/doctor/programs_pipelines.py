@@ -784,6 +784,68 @@ def texts_decoded_one_by_one():
     list(mapped_eager(lengths, np.array([["a", "bcd"] * 100] * 6)))
 
 
+@triggers("slow-read", pastes=True, says="goes through the tensors parts[0] and parts[1]", clock=HALF_A_SECOND)
+def records_of_eager_tensors():
+    def make_example(*parts):
+        feature = {
+            "a": tf.train.Feature(float_list=tf.train.FloatList(value=parts[0])),
+            "b": tf.train.Feature(float_list=tf.train.FloatList(value=parts[1])),
+            "c": tf.train.Feature(int64_list=tf.train.Int64List(value=[parts[2].numpy()])),
+        }
+        return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+    def written(*parts):
+        return tf.reshape(tf.py_function(make_example, parts, tf.string), ())
+
+    rows = np.ones((6, 200), np.float32)
+    list(tf.data.Dataset.from_tensor_slices((rows, rows[:, :150], np.arange(6))).map(written))
+
+
+def _numbers(value):
+    return tf.train.Feature(float_list=tf.train.FloatList(value=value))
+
+
+@triggers("slow-read", pastes=True, says="(`_numbers(x)`)", clock=HALF_A_SECOND)
+def records_by_a_helper():
+    def make_example(x):
+        return tf.train.Features(feature={"x": _numbers(x)}).SerializeToString()
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((6, 200), np.float32)).map(
+        lambda x: tf.py_function(make_example, [x], tf.string)
+    ))  # fmt: skip
+
+
+@triggers("slow-read", pastes=True, says="reads the tensor signal", clock=HALF_A_SECOND)
+def a_loop_over_all_inputs():
+    def longest(*signals):
+        return np.float32(max(sum(float(v) for v in signal) for signal in signals))
+
+    rows = np.ones((6, 200), np.float32)
+    data = tf.data.Dataset.from_tensor_slices((rows, rows))
+    list(data.map(lambda *both: tf.py_function(longest, both, tf.float32)))
+
+
+@near("slow-read", clock=HALF_A_SECOND)
+def records_of_values():
+    def make_example(*parts):
+        return tf.train.Features(feature={
+            "a": _numbers(parts[0].numpy()), "b": tf.train.Feature(int64_list=tf.train.Int64List(value=[parts[1]]))
+        }).SerializeToString()  # fmt: skip
+
+    rows = np.ones((6, 200), np.float32)
+    list(tf.data.Dataset.from_tensor_slices((rows, np.arange(6))).map(
+        lambda *parts: tf.py_function(make_example, parts, tf.string)
+    ))  # fmt: skip
+
+
+@near("slow-read", clock=HALF_A_SECOND)
+def a_list_of_a_few_numbers():
+    def total(box):
+        return np.float32(sum(list(box)))
+
+    list(mapped_eager(total, np.ones((6, 4), np.float32)))
+
+
 @near("slow-read", clock=HALF_A_SECOND)
 def a_number_read_before_the_loop():
     def double(x):

@@ -70,6 +70,17 @@ def said(facts: Facts, node: Node) -> str:
     )
 
 
+def is_mostly_in(facts: Facts, node: Node, spans: list[tuple[int, int]]) -> bool:
+    """Whether most looks that found a line of a body found it in some lines of its own file: from first to last."""
+    for _, _, seen in facts.notices.get(Notice.SEEN_LINES, []):
+        if (seen["file"], seen["line"]) == (node.file, node.line):
+            inside = [looks for file, line, looks, *_ in seen["lines"]
+                      if file == node.file and any(first <= line <= last for first, last in spans)]  # fmt: skip
+            found = sum(one[2] for one in seen["lines"])
+            return bool(sum(inside) >= max(_LEAST, _MOST * found))
+    return False
+
+
 def cure(facts: Facts, node: Node) -> str:
     """What makes its slowest line cost less: lines to paste, or words; "" where nothing is known of such a line."""
     found = _most_seen(facts, node)

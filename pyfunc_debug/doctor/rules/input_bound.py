@@ -13,7 +13,14 @@ from pyfunc_debug.doctor.bodies import one_file_lock, slow_lines
 from pyfunc_debug.doctor.datasets import input_cures, sequential_maps, session_waits
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators.refilled_buffers import refilled
-from pyfunc_debug.doctor.rules import endless_epochs, late_skips, needless_python, parallel_generators, recomputed
+from pyfunc_debug.doctor.rules import (
+    endless_epochs,
+    late_skips,
+    needless_python,
+    parallel_generators,
+    recomputed,
+    slow_reads,
+)
 from pyfunc_debug.events import Notice
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Node
@@ -49,6 +56,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue  # its trouble is that it never ends
         if late_skips.waits_for_nothing(facts, loop):
             continue  # has a finding of its own
+        slow = _slowest(facts, loop)
+        if slow is not None and slow.id in slow_reads.told(facts):
+            continue  # the same
         found = _finding(facts, loop, loop.wait_share or 0.0, pace)
         if (found.message, found.fix) not in told:  # training and validation in one line
             told.add((found.message, found.fix))

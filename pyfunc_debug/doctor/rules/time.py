@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.datasets import batched_maps, pipelines
 from pyfunc_debug.doctor.datasets.input_cures import tiny
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.reading.source import read
-from pyfunc_debug.doctor.rules import taken_turns
+from pyfunc_debug.doctor.rules import slow_reads, taken_turns
 from pyfunc_debug.doctor.rules.input_bound import bound
 from pyfunc_debug.doctor.rules.needless_python import CROSSING_NS, MANY_CALLS, SHARE, paying, trial
 from pyfunc_debug.gil.blame import OUTSIDE, thread_name
@@ -51,11 +51,13 @@ def _anybody_waited(facts: Facts) -> bool:
 
 def _contention(facts: Facts) -> Iterator[Finding]:
     stages = {stage.contention.node.id: stage for stage in facts.stages}
-    reported = taken_turns.told(facts)
+    reported = taken_turns.told(facts) | slow_reads.told(facts)
     for one in facts.contention.nodes:
         if one.node.origin != "user":
             continue
         stage = stages.get(one.node.id)
+        if one.node.id in reported:
+            continue
         at_once = stage is not None and stage.at_once > 1.5 and _much(facts, one, _AT_ONCE_SHARE)
         if stage is not None and (at_once or _holds(facts, one, stage)):
             best = max(stage.ceilings, key=lambda ceiling: ceiling.speedup)

@@ -81,15 +81,23 @@ def _handed_on(given: ast.expr, spot: Spot) -> bool:
     return any(isinstance(one, ast.Name) and one.id in taken for one in ast.walk(given))
 
 
-def _refused(statement: ast.stmt, spot: Spot, message: str) -> Iterator[tuple[str, ast.expr, Any]]:
-    """The lists of a statement that refuse their value: the first in the words of the failure, the others in any."""
-    first = True
+def refused_lists(statement: ast.stmt, spot: Spot) -> list[tuple[str, ast.expr, Any]]:
+    """The lists of a statement that refuse their value: kind, what is written, and its value."""
+    found = []
     for call in calls(statement):
         kind = dotted(call.func).rpartition(".")[2]
         given = next((one.value for one in call.keywords if one.arg == "value"), None)
         value = _value(given, spot) if given is not None and kind in _TAKES else None
-        said = _says(kind, value, spot) if value is not None else None
-        if given is not None and said is not None and (not first or said in message):
+        if given is not None and value is not None and _says(kind, value, spot) is not None:
+            found.append((kind, given, value))
+    return found
+
+
+def _refused(statement: ast.stmt, spot: Spot, message: str) -> Iterator[tuple[str, ast.expr, Any]]:
+    """The lists of a statement that refuse their value: the first in the words of the failure, the others in any."""
+    first = True
+    for kind, given, value in refused_lists(statement, spot):
+        if not first or (_says(kind, value, spot) or "") in message:
             first = False
             yield kind, given, value
 

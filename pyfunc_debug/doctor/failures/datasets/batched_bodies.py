@@ -33,7 +33,7 @@ def explain(situation: Situation) -> Explanation | None:
     if spot is None or statement is None or node is None or node.site is None:
         return None
     name, _ = next(iter(inputs_of(node, situation).items()), ("", None))
-    batches = _batches(node, situation)
+    batches = batches_of(node, situation)
     taken = _taken(situation.message, statement, spot, {one[0] for one in batches})
     placed = mapped_first(node, situation) if taken is not None else None
     if placed is None:
@@ -51,7 +51,7 @@ def _is_said(message: str) -> bool:
     return _ONE.search(message) is not None or refused_reshape(message) is not None or _AXES in message
 
 
-def _batches(node: Node, situation: Situation) -> list[tuple[int, ...]]:
+def batches_of(node: Node, situation: Situation) -> list[tuple[int, ...]]:
     """Shapes of the first input in the node's calls, where all inputs of a call are as long."""
     rows = situation.rows(
         "SELECT v.call, v.shape FROM value v JOIN call c ON c.id = v.call WHERE v.role = 'input' AND c.node = ? "

@@ -37,6 +37,20 @@ def mapped_first(node: Node, situation: Situation) -> tuple[str, Edit] | None:
     return None if edit is None else (said, edit)
 
 
+def with_unbatch(node: Node) -> tuple[str, Edit] | None:
+    """What makes the batches, and the map with `unbatch()` before it; None where none stand before the map."""
+    call, source = _map_of(node), node.source
+    made = _batching(source) if call is not None else None
+    if call is None or made is None or node.site is None:
+        return None
+    assert isinstance(call.func, ast.Attribute)
+    before = call.func.value
+    if not _is_batched(before, source, 0):
+        return None
+    edit = edit_of(node.site[0], source.replaced({before: f"{source.text(before)}.unbatch()"}))
+    return None if edit is None else (made[0], edit)
+
+
 def swapped(source: Source, mapped: ast.Call) -> tuple[str, str]:
     """The call of batch in `ds.batch(2).map(f)`, `batch(2)`, and the chain with the map before it."""
     batched = mapped.func.value  # type: ignore[attr-defined]
