@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -151,3 +152,153 @@ def a_function_that_nothing_called():
 
     list(tf.data.Dataset.from_tensor_slices(IMAGES).map(lambda x: tf.numpy_function(same, [x], tf.uint8)))
     return unused
+
+
+# -- functions of the user's that only give something ------------------------------------------------------------------
+
+
+class Paired(keras.utils.PyDataset):
+    def __init__(self, x, y):
+        super().__init__()
+        self.x, self.y = x, y
+        self.on_epoch_end()
+
+    def __len__(self):
+        return 3
+
+    def shuffle_pair(self, a, b):
+        order = np.random.permutation(a.shape[0])
+        return a[order], b[order]
+
+    def on_epoch_end(self):
+        self.shuffle_pair(self.x, self.y)
+
+    def __getitem__(self, at):
+        return self.x[4 * at : 4 * at + 4], self.y[4 * at : 4 * at + 4]
+
+
+class Permuted(keras.utils.PyDataset):
+    def __init__(self, x, y):
+        super().__init__()
+        self.x, self.y = x, y
+        self.order = np.arange(len(x))
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, at):
+        rows = self.order[4 * at : 4 * at + 4]
+        return self.x[rows], self.y[rows]
+
+    def on_epoch_end(self):
+        np.random.permutation(self.order)
+
+
+class Swapped(keras.utils.PyDataset):
+    def __init__(self, x, y):
+        super().__init__()
+        self.x, self.y = x, y
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, at):
+        return self.x[4 * at : 4 * at + 4], self.y[4 * at : 4 * at + 4]
+
+    def turn(self, rows):
+        rows[:] = rows[::-1].copy()
+        return rows
+
+    def on_epoch_end(self):
+        self.turn(self.x)
+        self.turn(self.y)
+
+
+def _fitted(kind):
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(kind(np.ones((12, 2), np.float32), np.ones((12, 1), np.float32)), epochs=2, shuffle=False, verbose=0)
+
+
+@triggers("dropped-result", says="self.x and self.y stay as they were", pastes=True)
+def a_shuffled_pair_that_is_dropped():
+    _fitted(Paired)
+
+
+@triggers("dropped-result", says="self.order stays as it was", pastes=True)
+def a_permutation_that_is_dropped():
+    _fitted(Permuted)
+
+
+def _brighter(img):
+    out = img.copy()
+    out[:, :4] = np.clip(out[:, :4] + 0.2, 0, 1)
+    return out
+
+
+@triggers("dropped-result", says="_brighter(img) gives what it makes", pastes=True)
+def a_helper_that_gives_an_image():
+    def augment(img):
+        if img.mean() >= 0:
+            _brighter(img)
+        return img
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones((4, 8, 8, 3), np.float32))
+    list(data.map(lambda x: tf.numpy_function(augment, [x], tf.float32)))
+
+
+def _darker(img):
+    img -= 0.2
+    return img
+
+
+def _checked(img):
+    if img.mean() > 2:
+        raise ValueError("not scaled")
+    return img.mean()
+
+
+def _shown(img):
+    print("mean", img.mean())
+    return img
+
+
+@near("dropped-result")
+def a_helper_that_changes_what_it_gets():
+    def augment(img):
+        img = img.copy()
+        _darker(img)
+        _checked(img)
+        _shown(img)
+        return img
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones((4, 8, 8, 3), np.float32))
+    list(data.map(lambda x: tf.numpy_function(augment, [x], tf.float32)))
+
+
+@near("dropped-result")
+def a_sequence_that_turns_its_rows_in_place():
+    _fitted(Swapped)
+
+
+def _cached(name, kept={}):  # noqa: B006
+    kept[name] = len(name)
+    return kept[name]
+
+
+def _grown(rows, row):
+    rows.append(row)
+    return rows
+
+
+@near("dropped-result")
+def helpers_that_keep_what_they_make():
+    seen = []
+
+    def body(x):
+        _cached("a")
+        _grown(seen, 1)
+        return x
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones((4, 2), np.float32))
+    list(data.map(lambda x: tf.numpy_function(body, [x], tf.float32)))

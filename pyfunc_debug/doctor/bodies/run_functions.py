@@ -11,6 +11,9 @@ from pyfunc_debug.doctor import code
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.records import Node
 
+_CALLED = ("__init__", "on_epoch_end", "on_epoch_begin")
+"""Methods of a PyDataset that run with its batches."""
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -39,14 +42,14 @@ def functions_that_ran(facts: Facts) -> list[Ran]:
             continue
         found[key] = one
         if one.file not in names:
-            names[one.file] = _named(facts.tree(one.file))
+            names[one.file] = functions_by_name(facts.tree(one.file))
         todo += [Ran(one.file, each) for each in _called(names[one.file], one.function)]
     return list(found.values())
 
 
 def called_by(tree: ast.AST | None, function: Definition) -> list[ast.FunctionDef]:
     """The functions and methods of its file that a function calls by their names: those that one has alone."""
-    return [one for one in _called(_named(tree), function) if one is not function]
+    return [one for one in _called(functions_by_name(tree), function) if one is not function]
 
 
 def _called(named: Mapping[str, ast.FunctionDef], function: Definition) -> list[ast.FunctionDef]:
@@ -63,6 +66,7 @@ def _recorded(facts: Facts) -> Iterator[Ran]:
         function = facts.function(node)
         if function is not None and node.file is not None and facts.calls(node.id).count:
             yield Ran(node.file, function)
+            yield from _of_sequences(facts, node.file, function)
     traced = {trace.function for trace in facts.traces}
     for number, one in facts.functions.items():
         definition = facts.definition(one.file, one.line) if number in traced and one.origin == "user" else None
@@ -70,7 +74,19 @@ def _recorded(facts: Facts) -> Iterator[Ran]:
             yield Ran(one.file, definition)
 
 
-def _named(tree: ast.AST | None) -> dict[str, ast.FunctionDef]:
+def _of_sequences(facts: Facts, file: str, function: Definition) -> Iterator[Ran]:
+    """The other methods of a PyDataset that Keras calls, where it asked for a batch."""
+    if not isinstance(function, ast.FunctionDef) or function.name != "__getitem__":
+        return
+    tree = facts.tree(file)
+    every = code.all_nodes(tree) if tree is not None else ()
+    for kind in (one for one in every if isinstance(one, ast.ClassDef) and function in one.body):
+        if any(ast.unparse(base).endswith(("Sequence", "PyDataset")) for base in kind.bases):
+            called = [one for one in kind.body if isinstance(one, ast.FunctionDef) and one.name in _CALLED]
+            yield from (Ran(file, one) for one in called)
+
+
+def functions_by_name(tree: ast.AST | None) -> dict[str, ast.FunctionDef]:
     """Functions and methods of a file by name, where one has it alone."""
     every = [one for one in code.all_nodes(tree) if isinstance(one, ast.FunctionDef)] if tree is not None else []
     counts = Counter(one.name for one in every)

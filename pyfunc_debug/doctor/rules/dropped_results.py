@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies import giving_functions
 from pyfunc_debug.doctor.bodies.grouped import several
 from pyfunc_debug.doctor.bodies.replacement import imports
-from pyfunc_debug.doctor.bodies.run_functions import Ran, functions_that_ran
+from pyfunc_debug.doctor.bodies.run_functions import Ran, functions_by_name, functions_that_ran
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
 from pyfunc_debug.doctor.failures.reading.nodes import argument
@@ -27,6 +28,7 @@ _NUMPY = {
     "expand_dims": 2, "pad": 9, "roll": 3, "moveaxis": 3, "swapaxes": 3, "rollaxis": 3, "nan_to_num": 4, "tile": 2,
     "repeat": 3, "ravel": 2, "where": 3, "round": 2, "sqrt": 1, "log": 1, "log1p": 1, "exp": 1, "abs": 1,
     "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "maximum": 2, "minimum": 2, "sort": 4,
+    "random.permutation": 1,
 }  # fmt: skip
 """Functions that give another array, by how many arguments they have without `out`."""
 _OPENCV = {
@@ -48,12 +50,19 @@ _OF_LAYERS = frozenset({"dropout", "relu", "sigmoid", "softmax", "tanh", "l2_nor
 
 @dataclass(frozen=True)
 class _Dropped:
-    """A statement, its call, and what the result was meant to be."""
+    """A statement, its call, what the result was meant to be, and of the user's own functions how many parts it has."""
 
     statement: ast.Expr
     call: ast.expr
     owner: ast.expr
     what: str
+    parts: int = 0
+
+    @property
+    def owners(self) -> list[ast.expr]:
+        """What stays as it was: what a function of the user's was given, if it gives as many parts."""
+        given = self.call.args if isinstance(self.call, ast.Call) else []
+        return given if self.parts > 1 and self.parts == len(given) else [self.owner]
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -63,11 +72,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         if isinstance(ran.function, ast.Lambda):
             continue
         own = pastes.source(facts, ran.file)
-        known = imports(own)
+        known, named = imports(own), functions_by_name(own.tree)
         found = [
             one for statement in code.own_nodes(ran.function)
             if isinstance(statement, ast.Expr) and (ran.file, statement.lineno) not in seen
-            and (one := _dropped(own, known, ran.function, statement, statement.value)) is not None
+            and (one := _dropped(own, known, named, ran.function, statement, statement.value)) is not None
         ]  # fmt: skip
         seen |= {(ran.file, one.statement.lineno) for one in found}
         if found:
@@ -75,7 +84,12 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _dropped(
-    own: Source, known: dict[str, str], function: Definition, statement: ast.Expr, call: ast.expr
+    own: Source,
+    known: dict[str, str],
+    named: dict[str, ast.FunctionDef],
+    function: Definition,
+    statement: ast.Expr,
+    call: ast.expr,
 ) -> _Dropped | None:
     """A result that nothing keeps; None for what may do more, or is called to see whether it fails."""
     if any(isinstance(one, (ast.Try, ast.With)) for one in _inside(own, statement, function)):
@@ -90,6 +104,9 @@ def _dropped(
     what = _made_by(full, len(call.args)) if full else ""
     if what:
         return _Dropped(statement, call, call.args[0], what) if call.args else None
+    parts = giving_functions.parts_given(own, call, named) if not full and call.args else None
+    if parts is not None:
+        return _Dropped(statement, call, call.args[0], "what it makes", len(parts))
     method = call.func
     if full or not isinstance(method, ast.Attribute) or method.attr not in _OF_ARRAYS:
         return None
@@ -144,7 +161,7 @@ def _finding(facts: Facts, ran: Ran, own: Source, found: list[_Dropped]) -> Find
     shown = " and ".join([", ".join(texts[:-1]), texts[-1]] if 1 < len(texts) <= 3 else texts[:1])
     shown = f"{shown}, and {len(texts) - 1} more statements below," if len(texts) > 3 else shown
     gives = f"gives {first.what}" if len(found) == 1 else f"give {first.what} each"
-    owners = list(dict.fromkeys(own.text(one.owner) for one in found))
+    owners = list(dict.fromkeys(own.text(owner) for one in found for owner in one.owners))
     stay = f"{owners[0]} stays as it was" if len(owners) == 1 else f"{' and '.join(owners[:3])} stay as they were"
     touts = [_other_tout(facts, ran, one) for one in found]
     changed = list(dict.fromkeys(one for one in touts if one != ""))
@@ -166,7 +183,12 @@ def _finding(facts: Facts, ran: Ran, own: Source, found: list[_Dropped]) -> Find
 def _kept(facts: Facts, ran: Ran, own: Source, one: _Dropped) -> Edit | None:
     """The statement with a name for its result, where what is given is a name that is read from then on."""
     function, owner = ran.function, one.owner
-    if not isinstance(owner, ast.Name) or owner.id not in code.local_names(function):
+    names = [dotted(each) for each in one.owners]
+    if one.parts > 1 and len(one.owners) == 1:
+        return None
+    if all(name.startswith("self.") and name.count(".") == 1 for name in names):
+        return pastes.replaced(facts, ran.file, {one.call: f"{', '.join(names)} = {own.text(one.call)}"})
+    if not all(name in code.local_names(function) for name in names) or not isinstance(owner, ast.Name):
         return None
     statement = one.statement
     reads = [
@@ -176,7 +198,7 @@ def _kept(facts: Facts, ran: Ran, own: Source, one: _Dropped) -> Edit | None:
     end, text = statement.end_lineno or statement.lineno, own.text(one.call)
     looped = any(isinstance(each, (ast.For, ast.While)) for each in _inside(own, statement, function))
     if any(part.lineno > end for part in reads) or looped:
-        new = f"{owner.id} = {text}"
+        new = f"{', '.join(names)} = {text}"
     elif not isinstance(function, ast.Lambda) and function.body[-1] is statement and not pastes.returns(function):
         new = f"return {text}"
     else:
