@@ -241,6 +241,40 @@ def _holds_rows(value: ast.expr, maker: Maker) -> bool:
     )
 
 
+def _is_entry(value: ast.expr, maker: Maker) -> bool:
+    """Whether a part of what is yielded is one entry of something: `labels[i]`, `sentence[pos]`, `int(y)`."""
+    made = maker.made(value)
+    if isinstance(made, ast.Call):
+        return ast.unparse(made.func) in ("int", "float")
+    index = made.slice if isinstance(made, ast.Subscript) else None
+    return isinstance(index, (ast.Name, ast.BinOp)) and not is_array(made) and _is_place(index, maker)
+
+
+def _is_place(index: ast.expr, maker: Maker) -> bool:
+    """Whether an index is the counter of a loop over `range(...)` or `enumerate(...)`, or is computed of one."""
+    counters = {
+        one.target.id if isinstance(one.target, ast.Name) else getattr(one.target.elts[0], "id", "")
+        for one in own_nodes(maker.function)
+        if isinstance(one, ast.For) and isinstance(one.target, (ast.Name, ast.Tuple)) and isinstance(one.iter, ast.Call)
+        and ast.unparse(one.iter.func) == ("range" if isinstance(one.target, ast.Name) else "enumerate")
+    }  # fmt: skip
+    return any(isinstance(part, ast.Name) and part.id in counters for part in ast.walk(index))
+
+
+def _is_of_one(value: ast.expr, maker: Maker) -> bool:
+    """Whether a part is written as a batch of one: `x[None]`, `np.expand_dims(x, 0)`, `np.array([x])`."""
+    made = _last(value, maker)
+    if isinstance(made, ast.Subscript):
+        return any(isinstance(one, ast.Constant) and one.value is None for one in ast.walk(made.slice))
+    called = ast.unparse(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
+    given = made.args[0] if isinstance(made, ast.Call) and made.args else None
+    listed = isinstance(given, (ast.List, ast.Tuple)) and len(given.elts) == 1
+    return called == "expand_dims" or (called in ("array", "asarray", "stack") and listed) or (
+        called == "reshape" and isinstance(made, ast.Call)
+        and any(isinstance(one, ast.Constant) and one.value == 1 for one in made.args)
+    )  # fmt: skip
+
+
 def _grown(name: str, maker: Maker) -> list[ast.Call]:
     """The calls with which a function appends to one of its lists."""
     return [
@@ -396,8 +430,13 @@ def _numbers(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
     parts = [one for value in maker.values for one in _leaves(value)]
     pieces = {one: new for one in parts if (new := _part(one, maker)) is not None}
     single = not pieces
-    if single:
-        np = alias(maker.spot, "numpy")
+    np = alias(maker.spot, "numpy")
+    if single and any(_is_entry(one, maker) for one in parts):
+        pieces = {
+            one: f"{np}.array([{text}])" if not is_array(_last(one, maker)) else f"{np}.expand_dims({text}, 0)"
+            for one in parts if not _is_of_one(one, maker) for text in [maker.source.text(one)]
+        }  # fmt: skip
+    elif single:
         beside = any(_holds_rows(one, maker) for one in parts)
         single = not beside
         pieces = {

@@ -18,6 +18,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import datasets, evaluation
 from pyfunc_debug.doctor.failures.reading.made_values import made_shape, made_value
+from pyfunc_debug.doctor.failures.reading.node_results import results_above
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, names, parameters
 from pyfunc_debug.doctor.failures.reading.symbols import (
@@ -156,6 +157,9 @@ def _spot(situation: Situation, file: str, line: int, by: str, dataset: Any = No
     if function is not None and dataset is not None:
         known.update(_kept(function, mapped))
         known.update(_given(function, dataset))
+    spot = Spot(file, line, known, found.module, by)
+    if function is not None:
+        known.update(results_above(function, spot, situation))
     return Spot(file, line, known, found.module, by)
 
 

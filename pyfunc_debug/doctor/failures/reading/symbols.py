@@ -109,7 +109,7 @@ def shape_of_data(value: Any, texts: bool = False) -> tuple[int | None, ...] | N
         inside = {shape_of_data(one, texts) for one in value[:_LOOKED_AT]}
         first = inside.pop() if len(inside) == 1 else None
         return None if first is None else (len(value), *first)
-    return shape_of(value) if hasattr(type(value), "__array__") else None
+    return shape_of(value) if type(value) is Described or hasattr(type(value), "__array__") else None
 
 
 def is_ndarray(value: Any) -> bool:
