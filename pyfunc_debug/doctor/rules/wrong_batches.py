@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.generators import (
     list_batches,
     same_batches,
     sorted_batches,
+    unread_orders,
 )
 from pyfunc_debug.doctor.generators.batches import Batches
 from pyfunc_debug.records import Finding
@@ -27,6 +28,7 @@ _LOOKS = (
     sorted_batches.by_class,
     apart_rows.of_order,
     apart_rows.of_draws,
+    unread_orders.of_epochs,
 )
 
 
