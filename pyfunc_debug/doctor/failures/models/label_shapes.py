@@ -24,13 +24,19 @@ _SAID = re.compile(
 _Shape = tuple[int | None, ...]
 
 
+def said(message: str) -> tuple[_Shape, _Shape] | None:
+    """The shapes of labels and predictions that a loss did not take."""
+    found = _SAID.search(message)
+    return (_sizes(found[1]), _sizes(found[2])) if found is not None else None
+
+
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a loss did not take the shape of its labels."""
-    said, spot = _SAID.search(situation.message), situation.last
+    both_shapes, spot = said(situation.message), situation.last
     statement = situation.statement
-    if said is None or spot is None or statement is None:
+    if both_shapes is None or spot is None or statement is None:
         return None
-    labels, outputs = _sizes(said[1]), _sizes(said[2])
+    labels, outputs = both_shapes
     fitted = [one for one in fits(statement) if isinstance(one.func, ast.Attribute) and one.func.attr != "predict"]
     loss = _assigned(spot, compiled(spot, fitted[0], "loss")) if fitted else _called(spot, statement)
     text = spot.source.text(loss) if loss is not None else ""
