@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.datasets import unmapped_validation
 from pyfunc_debug.doctor.datasets.shuffled_flows import FLOWS
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules.ran_out import files_of_keras
@@ -28,6 +29,7 @@ _DEPTH = 12
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line that asks the model."""
     for file in files_of_keras(facts):
+        yield from unmapped_validation.check(facts, NAMES[0], file)
         tree = facts.tree(file)
         calls = [
             one for one in pastes.walk(tree, ast.Call)
