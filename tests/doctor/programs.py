@@ -1524,6 +1524,22 @@ def a_history_in_a_body():
         step(tf.constant(1.0))
 
 
+@near("trace-only")
+def a_helper_that_a_body_calls():
+    kept = []
+
+    def keep_for_later(x):
+        kept.append(float(x))
+
+    @tf.function
+    def step(x):
+        tf.py_function(lambda x: keep_for_later(x), [x], [])
+        return x + 1
+
+    for _ in range(5):
+        step(tf.constant(1.0))
+
+
 # -- stale-closure ----------------------------------------------------------------------------------------------------
 
 RATE = 0.1

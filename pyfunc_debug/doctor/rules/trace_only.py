@@ -12,7 +12,7 @@ from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.draws.drawn_once import drawn_once, draws_of
 from pyfunc_debug.doctor.draws.draws import SEEDS
 from pyfunc_debug.doctor.draws.late_seeds import seeded_late
-from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.graphs.state_changes import in_python
 from pyfunc_debug.doctor.failures.kept import edited_lines
 from pyfunc_debug.doctor.failures.pastes.each_time import each_time
@@ -139,14 +139,22 @@ def _in_helpers(facts: Facts, function: Function, found: Definition, traces: int
 
 
 def _each_run(function: Definition) -> Iterator[ast.AST]:
-    """The nodes of a function's statements that no condition and no loop stands around."""
+    """The nodes of a function's statements that no condition and no loop stands around, and that are of no body."""
     todo: list[ast.stmt] = [] if isinstance(function, ast.Lambda) else list(function.body)
     while todo:
         one = todo.pop(0)
         if isinstance(one, ast.With):
             todo[:0] = one.body
         elif isinstance(one, (ast.Expr, ast.Assign, ast.AugAssign, ast.Return)):
-            yield from ast.walk(one)
+            yield from _in_graph(one)
+
+
+def _in_graph(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement, without what it gives to a py_function: that runs each time."""
+    yield node
+    if not isinstance(node, ast.Call) or not makes_node(node):
+        for one in ast.iter_child_nodes(node):
+            yield from _in_graph(one)
 
 
 def _outside_loops(function: Definition | None, writes: Sequence[code.Write]) -> bool:

@@ -152,6 +152,19 @@ def in_python(
     )  # fmt: skip
 
 
+def gives_back(part: ast.expr, spot: Spot) -> bool:
+    """Whether a call whose result nobody takes has one: a py_function without outputs returns nothing."""
+    if not isinstance(part, ast.Call):
+        return True
+    called = lookup(part.func, spot)
+    owner, name = getattr(called, "__self__", None), dotted(part.func).rpartition(".")[2]
+    if isinstance(owner, (list, dict, set)):
+        return name in ("pop", "popitem", "setdefault")
+    own = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
+    of_user = [one for function in own for one in own_nodes(function) if isinstance(one, ast.Return) and one.value]
+    return name in ("write", "writerow", "writerows") or bool(of_user)
+
+
 def _element(statement: ast.stmt, name: str, keys: Sequence[str]) -> list[ast.expr]:
     """`grads[i]` wherever a statement reads `grads`, with i of Python's own; empty where it reads it otherwise, too."""
     read = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id == name]

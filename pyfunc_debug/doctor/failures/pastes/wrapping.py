@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyfunc_debug.doctor.failures.graphs import into_variables
+from pyfunc_debug.doctor.failures.graphs.state_changes import gives_back, in_python
 from pyfunc_debug.doctor.failures.pastes import array_calls
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.pastes.map_fn_signatures import declared as said_by
@@ -397,6 +398,9 @@ def expression(situation: Situation) -> Wrap | None:
         inner = f"{tf}.constant({inner})"
     if arrays and dtype is None and tout == f"{tf}.float32":  # such libraries give what they are given
         tout = f"{tf}.{dtype_of(next(iter(symbolic_parts(part, spot).values())))}"
+    if for_nothing and tout == "[]" and gives_back(part, spot) and isinstance(function, ast.FunctionDef):
+        body = in_python(spot.source, function, statement, inputs, tf)
+        return None if body is None else Wrap(replace(body, file=spot.file), True)
     new = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
     kept = array_calls.keeps_shape(part)
     if kept is not None:

@@ -336,8 +336,8 @@ def takes_tensors(call: ast.Call, spot: Spot) -> bool:
     owner = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
     if (is_keras_variable(owner) or is_tf_variable(owner)) and call.func.attr.startswith("assign"):  # type: ignore[attr-defined]
         return True
-    if owner is None or hasattr(type(owner), "__array__") or isinstance(owner, type):
-        return False
+    if owner is None or hasattr(type(owner), "__array__") or isinstance(owner, (type, list, dict, set)):
+        return False  # Keras' own lists and dicts, which a model keeps its attributes in, are Python's, too
     makers = [one for one in type(owner).__mro__ if call.func.attr in vars(one)]  # type: ignore[attr-defined]
     return bool(makers) and makers[0].__module__.startswith(_GRAPHS)
 
