@@ -368,6 +368,7 @@ from pyfunc_debug.doctor.failures.models import (
 )
 from pyfunc_debug.doctor.failures.ops import (
     argument_dtypes,
+    ctc_losses,
     einsum_letters,
     float_sizes,
     given_labels,
@@ -459,6 +460,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     fitted_data.explain,
     row_numbers.explain,
     ignored_labels.explain,
+    ctc_losses.explain,
     label_ranges.explain,
     text_labels.explain,
     declared_one_hot.explain,
