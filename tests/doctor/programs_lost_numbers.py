@@ -12,6 +12,7 @@ ROWS = np.random.default_rng(0).random((24, 4)).astype("float32")
 IMAGES = np.random.default_rng(1).random((24, 20, 12, 3)).astype("float32")
 BYTES = np.random.default_rng(2).integers(0, 255, (24, 8, 8)).astype("uint8")
 MASKS = (np.random.default_rng(3).integers(0, 2, (8, 6, 6, 1)) * 255).astype("uint8")
+REWARDS = np.random.default_rng(5).integers(0, 2, (8, 10))
 SMALL = np.random.default_rng(4).random((8, 6, 6, 3)).astype("float32")
 
 top = np.random.randint(0, 4)
@@ -55,6 +56,85 @@ def quotients_that_are_returned_as_they_are():
         return out
 
     made(halves, BYTES, tf.int64)
+
+
+@triggers("lost-fraction", says="running, a product with 0.9, into out", pastes=True)
+def discounted_returns_in_an_array_like_the_rewards():
+    def discount(rewards):
+        out = np.zeros_like(rewards)
+        running = 0
+        for t in reversed(range(len(rewards))):
+            running = rewards[t] + 0.9 * running
+            out[t] = running
+        return out.astype(np.float32)
+
+    made(discount, REWARDS)
+
+
+@triggers("lost-fraction", says="a product with 0.99, into returns", pastes=True)
+def discounted_returns_by_a_default():
+    def discount(rewards, gamma=0.99):
+        returns = np.zeros(len(rewards), dtype=np.int64)
+        total = 0
+        for t in range(len(rewards) - 1, -1, -1):
+            total *= gamma
+            total += rewards[t]
+            returns[t] = total
+        return returns.astype(np.float32)
+
+    made(discount, REWARDS)
+
+
+@triggers("lost-fraction", says="a product with 0.5, into smooth", pastes=True)
+def averages_in_an_array_like_the_counts():
+    def smoothed(counts):
+        smooth = np.empty_like(counts)
+        smooth[0] = counts[0]
+        for t in range(1, len(counts)):
+            smooth[t] = 0.5 * counts[t] + 0.5 * smooth[t - 1]
+        return smooth.astype(np.float32)
+
+    made(smoothed, REWARDS)
+
+
+@near("lost-fraction")
+def returns_without_a_discount():
+    def discount(rewards, gamma=1.0):
+        out = np.zeros_like(rewards)
+        running = 0
+        for t in reversed(range(len(rewards))):
+            running = rewards[t] + gamma * running
+            out[t] = running
+        return out.astype(np.float32)
+
+    made(discount, REWARDS)
+
+
+@near("lost-fraction")
+def products_that_are_rounded_before():
+    def scaled(rewards):
+        out = np.zeros_like(rewards)
+        for t in range(len(rewards)):
+            value = 0.7 * rewards[t]
+            value = round(value)
+            out[t] = value
+        return out.astype(np.float32)
+
+    made(scaled, REWARDS)
+
+
+@near("lost-fraction")
+def products_for_an_array_of_floats():
+    def discount(rewards):
+        rewards = rewards.astype(np.float32)
+        out = np.zeros_like(rewards)
+        running = 0
+        for t in reversed(range(len(rewards))):
+            running = rewards[t] + 0.9 * running
+            out[t] = running
+        return out
+
+    made(discount, REWARDS)
 
 
 @near("lost-fraction")

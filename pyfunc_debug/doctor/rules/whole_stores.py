@@ -87,6 +87,8 @@ def _fractions(
             continue
         if isinstance(one.value, ast.BinOp) and isinstance(one.value.op, ast.Div):
             return one, "a quotient", None
+        if (by := _factor(facts, group, function, one.value)) is not None:
+            return one, f"a product with {by:g}", None
         given_as = as_given(function, one.value)
         for each in given(facts, group, given_as) if given_as else ():
             ends = [end for end in (each.low, each.high) if end is not None]
@@ -94,6 +96,54 @@ def _fractions(
                 shown = " and ".join(dict.fromkeys(f"{end:.3g}" for end in ends))
                 return one, f"{shown} in call #{each.call}", each.call
     return None
+
+
+def _factor(facts: Facts, group: Sequence[Node], function: Definition, value: ast.expr) -> float | None:
+    """The number with a fraction by which a value is multiplied: of `running = r[t] + gamma * running`, too."""
+    products: list[ast.expr] = [value]
+    if isinstance(value, ast.Name):
+        products = []
+        for one in code.own_nodes(function):
+            if isinstance(one, (ast.For, ast.With, ast.NamedExpr, ast.comprehension)):
+                heads = [one.target] if not isinstance(one, ast.With) else [*one.items]
+                if any(value.id in code.stored_names(head) for head in heads):
+                    return None
+            elif isinstance(one, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and value.id in code.stored_names(one):
+                if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Mult):
+                    products.append(ast.BinOp(one.target, one.op, one.value))
+                elif isinstance(one, ast.AugAssign):
+                    products.append(one.value)
+                elif not isinstance(one.targets[0] if isinstance(one, ast.Assign) else one.target, ast.Name):
+                    return None
+                elif isinstance(one.value, ast.Call):
+                    return None  # it may be rounded
+                elif one.value is not None:
+                    products.append(one.value)
+    sides = [side for one in products for part in _terms(one) for side in (part.left, part.right)]
+    numbers = [_number(facts, group, function, side) for side in sides]
+    return next((one for one in numbers if one is not None and one != int(one)), None)
+
+
+def _terms(node: ast.expr) -> Iterator[ast.BinOp]:
+    """The products that are added up to an expression."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        yield from _terms(node.left)
+        yield from _terms(node.right)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        yield node
+
+
+def _number(facts: Facts, group: Sequence[Node], function: Definition, side: ast.expr) -> float | None:
+    """A number that is written: itself, as the only value of a name of the file, or as a parameter's default."""
+    if isinstance(side, ast.Name):
+        stored = any(side.id in code.stored_names(one) for one in code.own_nodes(function))
+        listed = [*function.args.posonlyargs, *function.args.args]
+        defaults = {one.arg: kept for one, kept in zip(reversed(listed), reversed(function.args.defaults))}
+        if stored or (side.id in code.parameters(function) and given(facts, group, side.id)):
+            return None
+        side = defaults[side.id] if side.id in defaults else pastes.behind_name(facts.tree(group[0].file), side)
+    value = side.value if isinstance(side, ast.Constant) else None
+    return value if type(value) is float else None
 
 
 def _finding(

@@ -81,7 +81,7 @@ def _made(place: Refused, node: ast.expr) -> ast.expr:
 
 
 def _is_time_major(call: ast.Call) -> bool:
-    """Whether the first axis of the outputs is time: so tf.nn.ctc_loss has it, unless it is told otherwise."""
+    """Whether the first axis of the outputs is time: so tf.nn.ctc_loss has it, unless its argument says otherwise."""
     if dotted(call.func).rpartition(".")[2] in _OF_KERAS:
         return False
     said = argument(call, 4, "logits_time_major")
