@@ -2450,6 +2450,85 @@ def the_log_of_what_all_actions_had():
     step(tf.ones([8, 4]), tf.zeros([8], tf.int32), tf.ones([8]))
 
 
+@triggers("broadcast-loss", says="picked = tf.gather(q, actions, axis=1, batch_dims=1)", pastes=True)
+def the_values_of_all_actions_in_an_eager_loop():
+    weights = tf.Variable(tf.ones([4, 3]))
+    for target in tf.ones([2, 8]):
+        states, actions = tf.ones([8, 4]), tf.zeros([8], tf.int32)
+        with tf.GradientTape() as tape:
+            q = states @ weights
+            picked = tf.gather(q, actions, axis=1)
+            loss = tf.reduce_mean((target - picked) ** 2)
+        weights.assign_sub(0.1 * tape.gradient(loss, weights))
+
+
+@triggers("broadcast-loss", says="and line", pastes=True)
+def the_values_of_what_a_network_gives_in_a_function():
+    weights = tf.Variable(tf.ones([4, 3]))
+
+    def learn(states, actions, returns):
+        with tf.GradientTape() as tape:
+            taken = tf.gather(states @ weights, actions, axis=-1)
+            loss = tf.reduce_mean(tf.square(returns - taken))
+        weights.assign_sub(0.1 * tape.gradient(loss, weights))
+
+    for _ in range(2):
+        learn(tf.ones([8, 4]), tf.zeros([8], tf.int32), tf.ones([8]))
+
+
+@triggers("broadcast-loss", says="tf.gather(q, actions, axis=1, batch_dims=1) - returns", pastes=True)
+def all_actions_beside_the_returns_in_one_line():
+    weights = tf.Variable(tf.ones([4, 3]))
+
+    def learn(states, actions, returns):
+        with tf.GradientTape() as tape:
+            q = states @ weights
+            loss = tf.reduce_mean((tf.gather(q, actions, axis=1) - returns) ** 2)
+        weights.assign_sub(0.1 * tape.gradient(loss, weights))
+
+    for _ in range(2):
+        learn(tf.ones([8, 4]), tf.zeros([8], tf.int32), tf.ones([8]))
+
+
+@near("broadcast-loss")
+def the_action_of_each_state_in_an_eager_loop():
+    weights = tf.Variable(tf.ones([4, 3]))
+
+    def learn(states, actions, returns):
+        with tf.GradientTape() as tape:
+            taken = tf.gather(states @ weights, actions, axis=1, batch_dims=1)
+            loss = tf.reduce_mean((returns - taken) ** 2)
+        weights.assign_sub(0.1 * tape.gradient(loss, weights))
+
+    for _ in range(2):
+        learn(tf.ones([8, 4]), tf.zeros([8], tf.int32), tf.ones([8]))
+
+
+@near("broadcast-loss")
+def the_same_columns_of_all_rows_in_an_eager_loop():
+    columns, scale = tf.constant([0, 2, 1, 0]), tf.constant([1.0, 2.0, 3.0, 4.0])
+    weights = tf.Variable(tf.ones([4, 3]))
+    for states in tf.ones([2, 4, 4]):
+        with tf.GradientTape() as tape:
+            chosen = tf.gather(states @ weights, columns, axis=1)
+            loss = tf.reduce_mean((chosen - scale) ** 2)
+        weights.assign_sub(0.1 * tape.gradient(loss, weights))
+
+
+@near("broadcast-loss")
+def fewer_columns_than_rows_in_an_eager_function():
+    weights = tf.Variable(tf.ones([4, 3]))
+
+    def learn(states, columns, targets):
+        with tf.GradientTape() as tape:
+            chosen = tf.gather(states @ weights, columns, axis=1)
+            loss = tf.reduce_mean((chosen - targets) ** 2)
+        weights.assign_sub(0.1 * tape.gradient(loss, weights))
+
+    for _ in range(2):
+        learn(tf.ones([8, 4]), tf.constant([0, 2]), tf.ones([2]))
+
+
 @near("broadcast-loss")
 def the_value_of_the_action_of_each_state():
     weights = tf.Variable(tf.ones([4, 3]))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.body_inputs import as_given, given
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import parameters, tapes_before
@@ -49,6 +49,12 @@ def check(facts: Facts) -> Iterator[Finding]:
                 if (noticed["file"], line) not in told:
                     told.add((noticed["file"], line))
                     yield _finding(facts, noticed["file"], line, shapes)
+            for line, used, sizes in _picked_eagerly(
+                facts, noticed["file"], noticed["line"], noticed.get("shapes") or {}
+            ):
+                if (noticed["file"], line) not in told:
+                    told.add((noticed["file"], line))
+                    yield _picked(facts, noticed["file"], line, (noticed["file"], used), sizes)
     for group in facts.lines:
         file, function = group[0].file, facts.function(group[0])
         if function is None or file is None:
@@ -105,6 +111,41 @@ def _eagerly(
             both = [shapes.get(_plain(side), ()) for side in sides]
             if _is_square(*both) and not any(_is_paired(scope, _plain(side)) for side in sides):
                 yield one.lineno, both
+
+
+def _picked_eagerly(
+    facts: Facts, file: str, line: int, known: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[int, int, list[Sequence[int | None]]]]:
+    """Lines under a tape of eager code that gather the columns of all rows, and those that use them with a row each."""
+    own = pastes.source(facts, file)
+    for block in tapes_before(own, line)[:1]:
+        around = [one for one in own.around(block) if isinstance(one, (ast.For, ast.FunctionDef))]
+        bound = code.stored_names(around[0]) if around else set()
+        bound |= set(code.parameters(around[0])) if around and isinstance(around[0], ast.FunctionDef) else set()
+        flat = {name: shape[0] for name, shape in known.items() if len(shape) == 1 and shape[0] > 1 and name in bound}
+        for call in pastes.walk(block, ast.Call):
+            if pastes.last_name(call.func) != "gather" or len(call.args) < 2 or not _is_of_columns(call):
+                continue
+            statement = own.statement(call.lineno)
+            target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else call
+            rows, params = flat.get(_plain(call.args[1])), known.get(_plain(call.args[0]), ())
+            square = len(known.get(_plain(target), ())) == 2 and set(known[_plain(target)]) == {rows}
+            if not rows or (len(params) == 2 and params[0] != rows) or not (square or len(params) == 2):
+                continue
+            for one in pastes.walk(block, ast.BinOp):
+                sides = [one.left, one.right]
+                mine = [
+                    side for side in sides if side is call or (target is not call and _plain(side) == _plain(target))
+                ]
+                if len(mine) == 1 and any(flat.get(_plain(side)) == rows for side in sides if side is not mine[0]):
+                    yield call.lineno, one.lineno, [params or (rows, None), (rows,)]
+                    break
+
+
+def _is_of_columns(call: ast.Call) -> bool:
+    """Whether a gather is along the last of two axes, and of all rows."""
+    given = {one.arg: ast.unparse(one.value) for one in call.keywords}
+    return given.get("axis") in ("1", "-1") and "batch_dims" not in given
 
 
 def _plain(node: ast.expr) -> str:
@@ -170,13 +211,14 @@ def _finding(
     )  # fmt: skip
 
 
-def _picked(facts: Facts, file: str, line: int, used: Sequence[Any], shapes: Sequence[Sequence[int]]) -> Finding:
+def _picked(facts: Facts, file: str, line: int, used: Sequence[Any], shapes: Sequence[Sequence[int | None]]) -> Finding:
     """`tf.gather(q, a, axis=1)`: the columns of all rows, of each row."""
     gathers = [
         one for one in pastes.walk(facts.tree(file), ast.Call)
         if pastes.last_name(one.func) == "gather" and one.lineno <= line <= (one.end_lineno or one.lineno)
     ]  # fmt: skip
     (rows, columns), call = shapes[0], gathers[0] if len(gathers) == 1 else None
+    width = "k" if columns is None else f"{columns:,}"
     fix, text = "", f"the gather of line {line}"
     if call is not None and not any(one.arg == "batch_dims" for one in call.keywords):
         text = f"`{pastes.text_of(facts, file, call)}`"
@@ -185,7 +227,7 @@ def _picked(facts: Facts, file: str, line: int, used: Sequence[Any], shapes: Seq
     where = f"line {used[1]}" if used[0] == file else source_line(*used)
     return Finding(
         NAMES[0], "warning", None, (),
-        f"{text} takes all {rows:,} indices from each of the {rows:,} rows of [{rows:,}, {columns:,}]: that is "
+        f"{text} takes all {rows:,} indices from each of the {rows:,} rows of [{rows:,}, {width}]: that is "
         f"[{rows:,}, {rows:,}], and {where} computes with it and a tensor [{rows:,}], each number of that with each "
         "row. One of each row is [n]: batch_dims=1 takes row by row",
         fix or "batch_dims=1 in the gather", file, line,
