@@ -99,3 +99,97 @@ def a_sign_of_labels_in_numpy():
         return tape.gradient(loss, [w])
 
     step(tf.ones([3, 2]))
+
+
+# -- gradient-check: what follows is left out -------------------------------------------------------------------------
+
+
+def trained(function, size=3):
+    w = tf.Variable(tf.linspace(0.1, 0.5, size))
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(3.0 * function(w))
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+
+
+@triggers("gradient-check", says="return dy * g", pastes=True)
+def a_sine_of_numpy_without_what_follows():
+    @tf.custom_gradient
+    def sine(x):
+        def grad(dy):
+            g = tf.numpy_function(np.cos, [x], tf.float32)
+            return g
+
+        return tf.numpy_function(np.sin, [x], tf.float32), grad
+
+    trained(sine)
+
+
+@triggers("gradient-check", says="leaves out upstream", pastes=True)
+def a_slope_in_a_lambda_without_what_follows():
+    @tf.custom_gradient
+    def squared(x):
+        return tf.numpy_function(lambda x: x * x, [x], tf.float32), lambda upstream: 2.0 * x
+
+    trained(squared)
+
+
+@triggers("gradient-check", says="multiply what grad returns by dy")
+def two_slopes_without_what_follows():
+    @tf.custom_gradient
+    def product(x, y):
+        def grad(dy):
+            return y, x
+
+        return tf.numpy_function(lambda x, y: x * y, [x, y], tf.float32), grad
+
+    trained(lambda w: product(w, 2.0 * w))
+
+
+@near("gradient-check")
+def a_sine_of_numpy_with_what_follows():
+    @tf.custom_gradient
+    def sine(x):
+        def grad(dy):
+            return dy * tf.numpy_function(np.cos, [x], tf.float32)
+
+        return tf.numpy_function(np.sin, [x], tf.float32), grad
+
+    trained(sine)
+
+
+@near("gradient-check")
+def a_slope_that_is_cut_on_purpose():
+    @tf.custom_gradient
+    def counted(x):
+        return tf.numpy_function(lambda x: x * 2, [x], tf.float32), lambda dy: tf.zeros_like(x)
+
+    trained(counted)
+
+
+@near("gradient-check")
+def a_slope_of_the_loss_itself():
+    @tf.custom_gradient
+    def energy(x):
+        def grad(dy):
+            return 2.0 * x
+
+        return tf.numpy_function(lambda x: np.sum(x * x), [x], tf.float32), grad
+
+    w = tf.Variable([0.1, 0.2])
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = energy(w)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+
+
+@near("gradient-check")
+def a_slope_by_all_that_is_given():
+    @tf.custom_gradient
+    def sine(x):
+        def grad(*given):
+            return given[0] * tf.cos(x)
+
+        return tf.numpy_function(np.sin, [x], tf.float32), grad
+
+    trained(sine)
