@@ -115,3 +115,86 @@ def rows_of_one_length():
     model = network()
     model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
     model.fit(data, epochs=1, verbose=0)
+
+
+# -- padded-label: words of a CTC loss ---------------------------------------------------------------------------------
+
+
+def spelled(words, loss, first=0, **padding):
+    """A network that reads words, each from four letters by a body."""
+
+    def encode(word):
+        return np.array([b"abcd".index(letter) + first for letter in word], np.int32)
+
+    def load(x, word):
+        label = tf.numpy_function(encode, [word], tf.int32)
+        label.set_shape([None])
+        return x, label
+
+    data = tf.data.Dataset.from_tensor_slices((np.ones((len(words), 20, 3), np.float32), words)).map(load)
+    model = keras.Sequential([keras.layers.Dense(6, activation="softmax")])
+    model.compile("adam", loss)
+    model.fit(data.padded_batch(4, **padding), epochs=1, verbose=0)
+
+
+@triggers("padded-label", says="the label_length of ctc_batch_cost is the padded length")
+def words_whose_padding_is_their_first_letter():
+    def ctc(y, p):
+        rows = tf.shape(y)[0]
+        steps = tf.fill((rows, 1), tf.shape(p)[1])
+        letters = tf.fill((rows, 1), tf.shape(y)[1])
+        return tf.keras.backend.ctc_batch_cost(y, p, steps, letters)
+
+    spelled(["abc", "da", "dcba", "b"] * 2, ctc)
+
+
+@triggers("padded-label", says="fills the labels of samples, of 1 to 4 numbers")
+def words_of_a_generator_whose_padding_is_a_letter():
+    def samples():
+        for size in [3, 2, 4, 1] * 2:
+            yield np.ones((20, 3), np.float32), np.arange(size)
+
+    def ctc(y_true, y_pred):
+        ones = tf.ones((tf.shape(y_true)[0], 1), tf.int32)
+        return keras.src.legacy.backend.ctc_batch_cost(
+            y_true, y_pred, ones * tf.shape(y_pred)[1], ones * tf.shape(y_true)[-1]
+        )
+
+    pair = (tf.TensorSpec((20, 3), tf.float32), tf.TensorSpec((None,), tf.int64))
+    data = tf.data.Dataset.from_generator(samples, output_signature=pair).padded_batch(4)
+    model = keras.Sequential([keras.layers.Dense(6, activation="softmax")])
+    model.compile("adam", ctc)
+    model.fit(data, epochs=1, verbose=0)
+
+
+@near("padded-label")
+def words_whose_letters_begin_with_one():
+    def ctc(y, p):
+        rows = tf.shape(y)[0]
+        steps = tf.fill((rows, 1), tf.shape(p)[1])
+        letters = tf.fill((rows, 1), tf.shape(y)[1])
+        return tf.keras.backend.ctc_batch_cost(y, p, steps, letters)
+
+    spelled(["abc", "da", "dcba", "b"] * 2, ctc, first=1)
+
+
+@near("padded-label")
+def words_of_one_length():
+    def ctc(y, p):
+        rows = tf.shape(y)[0]
+        steps = tf.fill((rows, 1), tf.shape(p)[1])
+        letters = tf.fill((rows, 1), tf.shape(y)[1])
+        return tf.keras.backend.ctc_batch_cost(y, p, steps, letters)
+
+    spelled(["abc", "dab", "dcb", "bcd"] * 2, ctc)
+
+
+@near("padded-label")
+def words_with_their_own_lengths():
+    def ctc(y, p):
+        rows = tf.shape(y)[0]
+        steps = tf.fill((rows, 1), tf.shape(p)[1])
+        letters = tf.reduce_sum(tf.cast(y >= 0, tf.int32), -1, keepdims=True)
+        return tf.keras.backend.ctc_batch_cost(y, p, steps, letters)
+
+    spelled(["abc", "da", "dcba", "b"] * 2, ctc, padding_values=(0.0, -1))

@@ -17,11 +17,14 @@ NAMES = ("padded-label",)
 _CLASSES = re.compile(r"sparse_?categorical_?crossentropy", re.I)
 _KNOWS = re.compile(r"mask|sample_weight|weighted_metrics|ignore_class|padding_values|from_tensor\(|ragged", re.I)
 """Words of a file that leaves the padding out, or may."""
+_KNOWS_LENGTHS = re.compile(r"padding_values|count_nonzero|not_equal|ragged|!= ?0|> ?0|>= ?0", re.I)
+"""Words of a file that pads labels with another number, or counts what is not padding."""
 _LEAST_SHARE = 0.05
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a `compile`."""
+    """One finding a `compile`, or a CTC loss."""
+    yield from _of_ctc(facts)
     for compiled in compiled_models(facts):
         own = pastes.source(facts, compiled.file)
         if compiled.loss is None or not _CLASSES.search(own.text(compiled.loss)) or _KNOWS.search("\n".join(own.code)):
@@ -33,6 +36,40 @@ def check(facts: Facts) -> Iterator[Finding]:
             if found is not None:
                 yield _finding(facts, compiled, batches, nodes[0], *found)
                 break
+
+
+def _of_ctc(facts: Facts) -> Iterator[Finding]:
+    """A CTC loss whose label_length is the padded length, of labels of one body among which 0 is a letter."""
+    size = _size(facts)
+    for group in _sources(facts) if size else ():
+        own = pastes.source(facts, group[0].file)
+        losses = [one for one in pastes.walk(own.tree, ast.Call) if pastes.last_name(one.func) == "ctc_batch_cost"]
+        batches = [one for one in pastes.walk(own.tree, ast.Call) if pastes.last_name(one.func) == "padded_batch"]
+        call = losses[0] if len(losses) == 1 and len(losses[0].args) == 4 else None
+        if call is None or not batches or _KNOWS_LENGTHS.search("\n".join(own.code)):
+            continue
+        labels, lengths = own.text(call.args[0]), pastes.behind_name(own.function(call.lineno), call.args[3])
+        if not re.search(rf"shape\({re.escape(labels)}\)\[(1|-1)\]", ast.unparse(lengths)):
+            continue
+        for position in range(len(group[0].tout)):
+            seen = returned(facts, group, position)
+            sizes = [one.shape[0] for one in seen if len(one.shape) == 1 and "int" in one.dtype]
+            if len(sizes) < len(seen) or len({*sizes}) < 2 or not any(one.low == 0 for one in seen):
+                continue
+            if any((one.low or 0) < 0 for one in seen):
+                continue
+            yield Finding(
+                NAMES[0], "warning", group[0].id, (),
+                f"padded_batch fills the labels of {facts.name(group[0])}, of {min(sizes):,} to {max(sizes):,} "
+                f"numbers, up with 0, which is a class as well, and the label_length of ctc_batch_cost is the padded "
+                "length: the model learns to end short words with class 0",
+                "return the length of each label from the body, too, and give that as label_length; or pad with "
+                f"padding_values= of -1 for the labels, and count them in line {call.lineno}: tf.reduce_sum(tf.cast("
+                f"{labels} >= 0, tf.int32), -1, keepdims=True)",
+                group[0].file, call.lineno, confidence="likely",
+                evidence=(f"line {lengths.lineno}: {facts.line(group[0].file, lengths.lineno)}",),
+            )  # fmt: skip
+            break
 
 
 def _sources(facts: Facts) -> Iterator[list[Node]]:
