@@ -18,8 +18,8 @@ from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, holds, of_a_ten
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import Node, argument, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parameters
-from pyfunc_debug.doctor.failures.reading.symbols import alias, bytes_of, calls, dtype_of
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, parameters, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, bytes_of, calls, described, dtype_of
 
 _ARITY = re.compile(r"(\w+)\(\) (?:missing (\d+) required positional arguments?: (.*)|takes (.*) but (\d+) w)")
 _ASKS = re.compile(r"(?:num?py|np)[ ._](?:nd)?array|\bndarray", re.IGNORECASE)
@@ -191,7 +191,7 @@ def _arity(situation: Situation) -> Explanation | None:
     given = argument(call, 1, "inp")
     takes = parameters(function)
     if not isinstance(given, (ast.List, ast.Tuple)):
-        return None
+        return _arity_of_list(situation, node, function, given)
     source, count = node.source, len(given.elts)
     if count == len(takes):
         return _mapped(node, call, takes, int(match[5] or 0)) if isinstance(call, Decorated) and call.head else None
@@ -215,6 +215,24 @@ def _arity(situation: Situation) -> Explanation | None:
         "Give inp one value for each parameter."
     )  # fmt: skip
     return Explanation(RULE, *node.site, cause, edit, "" if edit else advice, "likely")
+
+
+def _arity_of_list(
+    situation: Situation, node: Node, function: ast.FunctionDef | ast.AsyncFunctionDef, given: ast.expr | None
+) -> Explanation | None:
+    """`inp=list(op.inputs)` with more values than a body takes: what they are, and the parameters for them."""
+    takes, values = parameters(function), list(inputs_of(node, situation).values())
+    if given is None or len(values) <= len(takes) or function.args.vararg is not None or node.file is None:
+        return None
+    shown = ", ".join(described(one) for one in values)
+    others = [f"value_{place + 1}" for place in range(len(takes), len(values))]
+    written = f"def {function.name}({', '.join([*takes, *others])}):"
+    return Explanation(
+        RULE, node.file, function.lineno,
+        f"{node.called} takes {len(takes)} value{'s' if len(takes) != 1 else ''} ({', '.join(takes)}), and "
+        f"{short(node.source.text(given), 40)} gives it {len(values)}: {shown}. A body gets one argument for each.",
+        None, f"Give it a parameter for each, `{written}`, or hand over what it takes only.", "likely",
+    )  # fmt: skip
 
 
 def _seen_as(name: str, call: ast.expr, source: Source) -> str:

@@ -34,6 +34,7 @@ RULE = "session-feed"
 _KEY = re.compile(
     r"Cannot interpret feed_dict key as Tensor|unhashable type: '(?:numpy\.ndarray|list|DataFrame|Series)'"
 )
+_OBJECT = re.compile(r"Unsupported object type (\w+)")
 _UNFED = re.compile(r"You must feed a value for placeholder tensor '([^']+)'")
 _FETCH = re.compile(r"^(?:Argument `fetch`|Fetch argument) .*has invalid type", re.DOTALL)
 _SUMMARIES = ("scalar", "histogram", "image", "audio", "text", "tensor_summary", "merge")
@@ -57,6 +58,8 @@ def explain(situation: Situation) -> Explanation | None:
         return _of_shape(situation, spot, pairs)
     if message.startswith("The value of a feed cannot be a tf.Tensor"):
         return _of_tensor(spot, run, pairs)
+    if (refused := _OBJECT.search(situation.text)) is not None:
+        return _of_object(spot, pairs, refused[1])
     if _KEY.search(message):
         return _of_key(spot, run, pairs)
     if _FETCH.search(message):
@@ -188,6 +191,21 @@ def _of_tensor(spot: Spot, run: ast.Call, pairs: Iterable[_Pair]) -> Explanation
     what = "is a tensor" if len(fed) == 1 else "are tensors"
     cause = f"{listed} {what} of the graph: a feed takes values, as a run gives them."
     return _told(spot, cause, edit_of(spot.file, spot.source.replaced(new)))
+
+
+def _of_object(spot: Spot, pairs: Iterable[_Pair], kind: str) -> Explanation | None:
+    """A dict, or an object of the user's, for a placeholder: no tensor holds it."""
+    fed = [(key, value) for key, value in pairs if type(lookup(value, spot)).__name__ == kind]
+    if len(fed) != 1:
+        return None
+    key, value = (spot.source.text(one) for one in fed[0])
+    return _told(
+        spot,
+        f"{value} is a {kind}, and what is fed for {key} becomes a tensor, which holds numbers or text.",
+        None,
+        f"Keep such objects in a list that the body of py_func reads, and feed the place in it, for {key} = "
+        f"{alias(spot, 'tensorflow')}.placeholder({alias(spot, 'tensorflow')}.int32): `objects[int(place)]`.",
+    )
 
 
 def _of_key(spot: Spot, run: ast.Call, pairs: Iterable[_Pair]) -> Explanation | None:

@@ -427,7 +427,7 @@ def _stacked(maker: Maker, inputs: int) -> dict[ast.expr, str]:
 def _numbers(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
     """Numbers where a batch has arrays: a list of them, or one example instead of a batch."""
     found = _RANK.search(text)
-    parts = [one for value in maker.values for one in _leaves(value)]
+    parts = [one for value in maker.values for one in leaves(value)]
     pieces = {one: new for one in parts if (new := _part(one, maker)) is not None}
     single = not pieces
     np = alias(maker.spot, "numpy")
@@ -463,7 +463,7 @@ def _examples(maker: Maker, text: str, call: ast.Call) -> Explanation | None:
         return None
     sizes, given = ([one.strip() for one in (said[name] or "").split(",") if one.strip()] for name in ("wanted", "got"))
     wanted, got = len(sizes) or int(said["least"] or 0), len(given) or int(said["found"] or 0)
-    parts = [one for value in maker.values for one in _leaves(value)]
+    parts = [one for value in maker.values for one in leaves(value)]
     if got == wanted + 1:
         return _one_more(maker, sizes, given)
     if wanted != got + 1 or not parts:
@@ -529,11 +529,11 @@ def is_array(value: ast.expr) -> bool:
     return any(isinstance(one, ast.Slice) or (isinstance(one, ast.Constant) and one.value is None) for one in parts)
 
 
-def _leaves(value: ast.expr) -> list[ast.expr]:
+def leaves(value: ast.expr) -> list[ast.expr]:
     """The parts of a batch: of a tuple, and of dicts in it."""
     if isinstance(value, (ast.Tuple, ast.Dict)):
         inside = value.elts if isinstance(value, ast.Tuple) else value.values
-        return [leaf for one in inside for leaf in (_leaves(one) if isinstance(one, (ast.Tuple, ast.Dict)) else [one])]
+        return [leaf for one in inside for leaf in (leaves(one) if isinstance(one, (ast.Tuple, ast.Dict)) else [one])]
     return []
 
 
