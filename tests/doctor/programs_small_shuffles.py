@@ -140,3 +140,20 @@ def names_that_are_shuffled_before_they_are_read():
     model = keras.Sequential([keras.layers.Dense(4)])
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     model.fit(data, epochs=2, verbose=0)
+
+
+@near("small-shuffle")
+def many_classes_in_any_order():
+    labels = np.random.RandomState(0).randint(0, 100, 120)
+
+    def prepared(image, label):
+        return image / 255, label
+
+    def wrapped(image, label):
+        image, label = tf.py_function(prepared, [image, label], [tf.float32, tf.int64])
+        return tf.ensure_shape(image, [4]), tf.ensure_shape(label, [])
+
+    data = tf.data.Dataset.from_tensor_slices((np.ones((120, 4), np.float32), labels)).map(wrapped).batch(10)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(100, activation="softmax")])
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.fit(data, epochs=2, verbose=0)

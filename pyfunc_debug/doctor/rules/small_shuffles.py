@@ -22,6 +22,8 @@ _LEAST = 40
 """Elements from which an order is one."""
 _TIMES = 2
 """How many buffers long the rows of one class are."""
+_ROWS = 8
+"""Rows of one class in a row from which it is said: classes that take turns sooner meet in each batch."""
 _SHOWN = 3
 
 
@@ -38,7 +40,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         runs = _runs(facts, node)
         classes = {label: max(size for one, size in runs if one == label) for label, _ in runs}
         middle = sorted(size for _, size in runs)[len(runs) // 2] if runs else 0
-        if len(classes) < 2 or sum(classes.values()) < _LEAST or middle < _TIMES * buffer:
+        if len(classes) < 2 or sum(classes.values()) < _LEAST or middle < max(_TIMES * buffer, _ROWS):
             continue
         told.add(node.id)
         yield _finding(facts, str(loop["site"][0]), int(loop["site"][1]), buffer, node, runs, sum(classes.values()))
