@@ -37,8 +37,9 @@ def words(facts: Facts, loop: Loop, node: Node) -> str:
         taken = (loop.taken or loop.steps + 1) * size
         calls = facts.calls(node.id).count
         if calls - taken >= _LOST * calls:
-            return (
-                f"shuffle({buffers[0]}) before the map: behind it, it holds what {facts.name(node)} made, and gives "
-                f"nothing until it is full: {calls:,} calls, of which the steps took {taken:,}"
-            )
+            holds = f"it holds what {facts.name(node)} made, and gives nothing until it is full"
+            counted = f"{calls:,} calls, of which the steps took {taken:,}"
+            if facts.is_generator(node):
+                return f"a smaller shuffle than {buffers[0]:,}, or names and indices shuffled: {holds}: {counted}"
+            return f"shuffle({buffers[0]}) before the map: behind it, {holds}: {counted}"
     return ""

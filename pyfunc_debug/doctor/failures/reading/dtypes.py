@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.reading.made_values import DTYPES, made_dtype, made_return
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import Function, dotted, names
-from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, is_symbolic, lookup, root_is
+from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, is_symbolic, item, lookup, root_is
 
 _FIRST = {
     "broadcast_to", "concat", "concatenate", "expand_dims", "gather", "pad", "repeat", "reshape", "reverse", "roll",
@@ -53,6 +54,7 @@ _NARROW = {"uint8", "int8", "uint16", "int16"}
 """Whole numbers that TensorFlow divides as float32 (`tf.math.truediv`), and NumPy as float64."""
 _NEAREST = re.compile(r"nearest", re.IGNORECASE)
 _DRAWN = {"choice", "permutation", "randint"}
+_LOOKED_AT = 1000
 
 
 class Guess:
@@ -175,7 +177,8 @@ class Guess:
     def _item(self, node: ast.Subscript) -> str | None:
         value = lookup(node.value, self._spot)
         if isinstance(value, (dict, list, tuple)) and value:
-            return _of_value(next(iter(value.values())) if isinstance(value, dict) else value[0])
+            asked = item(value, node.slice.value) if isinstance(node.slice, ast.Constant) else None
+            return _of_value(asked) if asked is not None else _of_all(value)
         if isinstance(node.value, ast.Name) and isinstance(self._assigned.get(node.value.id), ast.Call):
             called: Any = self._assigned[node.value.id]
             if dotted(called.func).endswith("loads"):
@@ -186,7 +189,9 @@ class Guess:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         table = lookup(node.func.value, self._spot) if isinstance(node.func, ast.Attribute) else None
         if name in ("get", "setdefault", "pop") and type(table) is dict and table:
-            return _of_value(next(iter(table.values())))
+            key = node.args[0] if node.args else None
+            asked = item(table, key.value) if isinstance(key, ast.Constant) else None
+            return _of_value(asked) if asked is not None else _of_all(table)
         for one in (*node.args, *(keyword.value for keyword in node.keywords)):
             given = dotted(one).rpartition(".")[2] or (one.value if isinstance(one, ast.Constant) else "")
             if given in _KNOWN:
@@ -255,6 +260,13 @@ class Guess:
         inner = Guess(there, seen=frozenset({*self._seen, name}))
         dtypes, _ = inner.returned(found[0])
         return dtypes[0].rpartition(".")[2] if len(dtypes) == 1 and dtypes[0] is not None else None
+
+
+def _of_all(values: Any) -> str | None:
+    """The dtype that all values of a dict or a list have in common, of the first of them; None where they differ."""
+    every = list(itertools.islice(values.values() if isinstance(values, dict) else values, _LOOKED_AT))
+    found = {_of_value(one) for one in every}
+    return found.pop() if len(found) == 1 else None
 
 
 def _of_value(value: Any) -> str | None:
