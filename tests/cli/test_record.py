@@ -278,6 +278,11 @@ def test_the_text_of_where_a_node_was_made_has_no_frame_of_ours(tmp_path):
             "with 'w', 0,\n    limit is 3\n",
         ),
         (
+            "import numpy as np\nimport tensorflow as tf\nplace, share = np.int32(13), np.float32(0.1)\n"
+            "def ask(n, s, t):\n    raise KeyError(n, s, t)\nask(place, share, tf.constant(True))\n",
+            "knows no cause for this KeyError.\n  in p.py:5: n is 13, s is 0.1, t is True\n",
+        ),
+        (
             "import tensorflow as tf\nx = tf.Variable(3.0)\nwith tf.GradientTape() as t:\n    y = x * 2\n"
             "print(t.gradient(x**2, x).numpy())\n",
             "knows no sure cause for this AttributeError; what it found may be it:\n\nwarning: p.py:5:",
@@ -292,7 +297,7 @@ def test_the_text_of_where_a_node_was_made_has_no_frame_of_ours(tmp_path):
         ("import tensorflow as tf\ntf.py_function(lambda x: 1 / 0, [1.0], tf.float32)\n", "[body-raised]"),
         ("import tensorflow as tf\nprint(tf.function(lambda x: x * 2)(tf.constant(1.0)))\n", "recorded in"),
     ],
-    ids=["unknown", "with names", "likely", "child", "known", "well"],
+    ids=["unknown", "with names", "numbers of numpy", "likely", "child", "known", "well"],
 )
 def test_of_a_failure_without_a_known_cause_it_is_said_that_none_is_known(tmp_path, program, said):
     (tmp_path / "p.py").write_text(program)

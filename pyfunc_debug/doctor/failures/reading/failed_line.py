@@ -16,6 +16,10 @@ _MOST = 6
 _WIDTH = 60
 _KEYS = 3
 _NUMBERS = (bool, int, float)
+_DTYPES = frozenset(
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+)
+"""Of scalars that are said as they are."""
 _SIZED = (list, tuple, dict, set, str, bytes)
 
 
@@ -86,6 +90,8 @@ def _what(value: Any, shown: bool) -> str:
         return short(repr(value), _WIDTH)
     if kind in _NUMBERS:
         return kind.__name__
+    if shown and (plain := _number(value)) is not None:
+        return short(repr(plain), _WIDTH)
     if shown and kind is dict and value and all(type(key) in (str, int) for key in value):
         keys = [short(repr(key), _WIDTH) for key in list(value)[:_KEYS]]
         return f"dict with {', '.join(keys)}{f' and {len(value) - _KEYS} more' if len(value) > _KEYS else ''}"
@@ -102,6 +108,18 @@ def _what(value: Any, shown: bool) -> str:
     if callable(value) or kind.__name__ == "module":
         return ""
     return f"a {kind.__name__}{_sizes_of_model(value)}"
+
+
+def _number(value: Any) -> bool | int | float | None:
+    """The number, or truth value, that a scalar of NumPy's is, an array of one or an eager tensor without axes."""
+    kind = type(value)
+    if kind.__module__ != "numpy" and kind.__name__ != "EagerTensor":
+        return None
+    if getattr(value, "shape", None) != () or getattr(value.dtype, "name", "") not in _DTYPES:
+        return None
+    scalar = value.numpy() if kind.__name__ == "EagerTensor" else value
+    number: bool | int | float = scalar.item()
+    return float(str(scalar)) if type(number) is float else number  # 0.1 of a float32 is 0.10000000149
 
 
 def _parts(spec: Any) -> str:
