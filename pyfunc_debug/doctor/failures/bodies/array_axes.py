@@ -27,7 +27,7 @@ _LOOP = re.compile(r"'numpy\.\w+' object is not iterable|[Ii]terat\w+ over a (?:
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if NumPy refused an axis, or Python a loop over a number, in the line of a body."""
     spot, statement = situation.last, situation.statement
-    if spot is None or statement is None or not situation.body:
+    if spot is None or statement is None or not situation.data:
         return None
     if (said := _AXIS.search(situation.message)) is not None:
         return _axis(spot, statement, int(said[1]), int(said[2]))

@@ -30,7 +30,7 @@ _BROADCAST = re.compile(r"could not be broadcast together with shapes (\([\d,]+\
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if NumPy or OpenCV refused the sizes of an array in the line of a body or a generator."""
     spot, statement = situation.last, situation.statement
-    if not situation.body or spot is None or statement is None:
+    if not situation.data or spot is None or statement is None:
         return None
     text = situation.message
     if (said := _RESHAPED.search(text)) is not None:

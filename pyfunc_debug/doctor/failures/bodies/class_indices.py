@@ -41,7 +41,7 @@ class _Sum:
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if one index of the failing line is too large, and a value that the body was given is in it."""
     spot, statement = situation.last, situation.statement
-    if not situation.body or spot is None or statement is None:
+    if not situation.data or spot is None or statement is None:
         return None
     if situation.kind == "ValueError" and _INTO_NOTHING.search(situation.message):
         return _behind(spot, statement)
@@ -50,7 +50,7 @@ def explain(situation: Situation) -> Explanation | None:
     said = _SAID.search(situation.message)
     if said is None and situation.message not in _OF_LISTS:
         return None
-    found = list(_beyond(statement, spot, said))
+    found = list(beyond(statement, spot, said))
     if len(found) != 1:
         return None
     asked, part, axis, index, size = found[0]
@@ -86,6 +86,11 @@ def explain(situation: Situation) -> Explanation | None:
         advice = f"Correct what gives {short(inside, 30)} {value} there, or leave it out; only if {value} is right, "
         advice += f"{larger[0].lower()}{larger[1:]}."
     return Explanation(RULE, spot.file, spot.line, f"{cause} {call}".rstrip(), None, advice)
+
+
+def out_of_bounds(situation: Situation) -> re.Match[str] | None:
+    """What NumPy says of an index that is too large: the index, the axis, and its length."""
+    return _SAID.search(situation.message) if situation.kind == "IndexError" else None
 
 
 def _behind(spot: Spot, statement: ast.stmt) -> Explanation | None:
@@ -149,7 +154,7 @@ def _made_of(lower: ast.expr | None, spot: Spot) -> ast.expr | None:
     return found[-1] if found else None
 
 
-def _beyond(
+def beyond(
     statement: ast.stmt, spot: Spot, said: re.Match[str] | None
 ) -> Iterator[tuple[ast.Subscript, ast.expr, int, int, int]]:
     """Each index of a line that may be the one: the subscript, its part, the axis, the index, and the length."""

@@ -30,7 +30,7 @@ _LARGER = "Make the array at least as large as a piece first: resize it, or pad 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line of a body or of a generator was given something without elements."""
     spot, statement = situation.last, situation.statement
-    if spot is None or statement is None or not situation.body or not _SAID.search(situation.message):
+    if spot is None or statement is None or not situation.data or not _SAID.search(situation.message):
         return None
     for name in dict.fromkeys(names(statement)):
         value = lookup(ast.Name(name, ast.Load()), spot)

@@ -36,7 +36,7 @@ _LONGEST = 40
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a body was given, or made, an array without values."""
-    if situation.body:
+    if situation.data:
         found = _in_body(situation) if _EMPTY.search(situation.message) else None
         return _lost_columns(situation) if found is None and _FLAT.search(situation.message) else found
     return _lost_axes(situation) if _UNLIKE.search(situation.text) else None

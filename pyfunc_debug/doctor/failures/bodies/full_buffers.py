@@ -19,7 +19,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if the failing line writes at a place that its function counts up, one past the last row."""
     spot = situation.last
     function = spot.function if spot is not None else None
-    if spot is None or function is None or not situation.body or situation.kind != "IndexError":
+    if spot is None or function is None or not situation.data or situation.kind != "IndexError":
         return None
     statement = spot.statement
     if statement is None or not _SAID.search(situation.message):

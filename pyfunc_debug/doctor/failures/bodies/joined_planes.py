@@ -29,7 +29,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if arrays in the line of a body are joined along an axis that all, or some, of them lack."""
     spot, statement, message = situation.last, situation.statement, situation.message
     said = next((found for one in _LACKED if (found := one.search(message)) is not None), None)
-    if spot is None or statement is None or not situation.body or (said is None and not _UNLIKE.search(message)):
+    if spot is None or statement is None or not situation.data or (said is None and not _UNLIKE.search(message)):
         return None
     for call in calls(statement):
         joins = dotted(call.func).rpartition(".")[2] in ("concatenate", "concat")

@@ -29,7 +29,7 @@ _Way = tuple[Any, str, str]
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a body looked up a key of which a dict has another form."""
-    if not situation.body or situation.kind != "KeyError" or situation.last is None or not situation.inner.args:
+    if not situation.data or situation.kind != "KeyError" or situation.last is None or not situation.inner.args:
         return None
     spot, key = situation.last, _plain(situation.inner.args[0])
     found = _asked(spot, key) if type(key) in (str, int, float) else None
@@ -65,7 +65,9 @@ def _absent(spot: Spot, key: str | float, node: ast.expr, owner: str, keys: froz
 def _asked(spot: Spot, key: Any) -> tuple[ast.expr, str, frozenset[Any]] | None:
     """The key's expression, the text of what is asked, and its keys, where the line asks one thing that lacks it."""
     statement = spot.statement
-    found, sure, others = [], 0, 0
+    found: list[tuple[ast.expr, str, frozenset[Any]]] = []
+    sure: list[tuple[ast.expr, str, frozenset[Any]]] = []
+    others = 0
     for one in ast.walk(statement) if statement is not None else ():
         if not isinstance(one, ast.Subscript) or not isinstance(one.ctx, ast.Load):
             continue
@@ -76,10 +78,12 @@ def _asked(spot: Spot, key: Any) -> tuple[ast.expr, str, frozenset[Any]] | None:
         keys = _keys(one.value, spot)
         if keys and key not in keys and not isinstance(asked, ast.Constant):
             found.append((asked, spot.source.text(one.value), keys))
-            sure += known is not None
+            sure += found[-1:] if known is not None else []
         elif _value(one.value, spot) is None:  # a dict that is not known may be what lacks the key
             others += 1
-    return found[0] if len(found) == 1 and (sure or not others) else None
+    if len(sure) == 1:  # it would have failed with this key
+        return sure[0]
+    return found[0] if len(found) == 1 and not others else None
 
 
 def _keys(node: ast.expr, spot: Spot) -> frozenset[Any] | None:

@@ -49,7 +49,7 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an array in the line of a body or a generator is longer than what it is padded to."""
     spot, statement = situation.last, situation.statement
     said = next((one for text, one in _NEGATIVE.items() if text in situation.message), None)
-    if not situation.body or spot is None or statement is None or said is None:
+    if not situation.data or spot is None or statement is None or said is None:
         return None
     functions, position, keyword = said
     found = [

@@ -18,7 +18,7 @@ _SAID = re.compile(r"index (\d+) is out of bounds for axis \d+ with size (\d+)|l
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if an index is the number of rows, and the function spreads places up to that."""
-    said = _SAID.search(situation.message) if situation.kind == "IndexError" and situation.body else None
+    said = _SAID.search(situation.message) if situation.kind == "IndexError" and situation.data else None
     if said is None or (said[1] is not None and said[1] != said[2]):
         return None
     for spot in reversed(situation.spots):

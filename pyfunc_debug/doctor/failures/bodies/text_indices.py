@@ -19,7 +19,7 @@ _SAID = "string index out of range"
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if one index of the failing line of a body or a generator is beyond its text."""
     spot, statement = situation.last, situation.statement
-    if not situation.body or spot is None or statement is None or _SAID not in situation.message:
+    if not situation.data or spot is None or statement is None or _SAID not in situation.message:
         return None
     found = list(_beyond(statement, spot))
     if len(found) != 1:

@@ -98,6 +98,16 @@ class Spot:
         )
 
     @property
+    def gives_data(self) -> bool:
+        """Whether it is a generator's frame, or that of an object which is asked for an item."""
+        function = self.source.function(self.line)
+        if self.generated or not isinstance(function, ast.FunctionDef) or self.code != function.name:
+            return False
+        if function.name == "__getitem__":
+            return True
+        return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(function))
+
+    @property
     def _is_lambda(self) -> bool:
         return self.generated or self.code in ("", "<lambda>")
 
@@ -167,6 +177,14 @@ class Situation:
     body: bool
     rows: Query
     inline: Mapping[str, Inline] = field(default_factory=dict)
+
+    @functools.cached_property
+    def data(self) -> bool:
+        """Whether Python code for the data raised it: a body, a generator, or a Sequence that Keras asks for a batch.
+
+        Keras asks for the first batch as `fit` begins, where no body runs.
+        """
+        return self.body or any(one.gives_data for one in self.spots)
 
     @property
     def last(self) -> Spot | None:
