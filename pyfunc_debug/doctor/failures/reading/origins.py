@@ -65,6 +65,10 @@ class _Kept(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         """Replaces the largest parts that are known."""
+        method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        owner = lookup(method.value, self._spot) if method is not None and method.attr == "numpy" else None
+        if method is not None and type(owner).__name__ == "EagerTensor":
+            return self.visit(method.value)
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load):
             value = kept(node, self._spot)
             if value is not None and _computes_with(value):
