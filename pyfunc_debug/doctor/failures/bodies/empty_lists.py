@@ -42,6 +42,11 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
+def asks_for_elements(message: str) -> bool:
+    """Whether an exception says that something was given nothing to take an element of."""
+    return _SAID.search(message) is not None
+
+
 def _filled(name: str, spot: Spot, function: Function) -> Explanation | None:
     """A list that loops append to: the loop whose range has nothing, or the `if` that was never true."""
     added = [
