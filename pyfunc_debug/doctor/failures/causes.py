@@ -47,6 +47,7 @@ from pyfunc_debug.doctor.failures.bodies import (
     output_contract,
     own_methods,
     padded_arrays,
+    plain_values,
     ragged_rows,
     random_counts,
     random_ranges,
@@ -828,6 +829,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     reshape_counts.plainly,
     refused_counts.explain,
     text_indices.explain,
+    plain_values.explain,
 )
 
 FORMS: tuple[tuple[Rewrite, ...], ...] = (
