@@ -11,6 +11,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, holds, in_place, value_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.reading import origins
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, names, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import bytes_of, calls, lookup
@@ -233,6 +234,13 @@ def _at(spot: Spot) -> Iterator[ast.Call]:
 
 
 def text_of(node: ast.expr, spot: Spot) -> str | None:
+    """The text that an expression stands for, also one that only computes, of `self.ids[i]` and the like."""
+    found = _written(node, spot)
+    value = origins.valued(node, spot) if found is None else found
+    return value if type(value) is str else None
+
+
+def _written(node: ast.expr, spot: Spot) -> str | None:
     """The text that an expression of names, `numpy()`, `decode()`, `str()`, `+`, joins and f-strings stands for."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return _joined([node.left, node.right], spot)

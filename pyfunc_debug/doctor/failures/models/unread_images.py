@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+from contextlib import suppress
 
 from pyfunc_debug.doctor.failures.bodies.file_names import in_function, text_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
@@ -58,9 +59,20 @@ def _told(spot: Spot, call: ast.Call, image: str, name: str) -> Explanation:
         new = f"os.path.join({folder}, {spot.source.text(call.args[0])})"
         edit = edit_of(spot.file, spot.source.replaced({call.args[0]: new}))
         return Explanation(RULE, spot.file, call.lineno, cause, edit)
-    return Explanation(
-        RULE, spot.file, call.lineno, cause, None, "Give the path to it, from the folder the program runs in."
-    )
+    advice = "Give the path to it, from the folder the program runs in."
+    if (other := _other_ending(name)) is not None:
+        advice = f"{other} is there: its name has another ending."
+    return Explanation(RULE, spot.file, call.lineno, cause, None, advice)
+
+
+def _other_ending(name: str) -> str | None:
+    """The one file beside a name that has its stem: `2.png` for `2.jpg`."""
+    folder, last = os.path.split(name)
+    stem = os.path.splitext(last)[0]
+    with suppress(OSError):
+        found = [one for one in os.listdir(folder or ".") if os.path.splitext(one)[0] == stem]
+        return found[0] if len(found) == 1 else None
+    return None
 
 
 def _left_out(spot: Spot, call: ast.Call, image: str) -> Edit | None:
