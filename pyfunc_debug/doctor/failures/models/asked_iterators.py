@@ -11,7 +11,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, is_keras_class
+from pyfunc_debug.doctor.failures.reading.symbols import alias, is_keras_class, lookup
 
 RULE = "argument"
 _OF_FILES = ("filenames", "filepaths", "class_indices", "directory")
@@ -26,10 +26,12 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     asked, name = getattr(error, "obj", None), str(getattr(error, "name", None) or "")
     found = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr == name]
-    if asked is None or len(found) != 1:
+    if asked is None or not found:
         return None
     if name == "next" and _gives_next(type(asked)):
-        return _next(spot, found[0])
+        return _next(spot, [one for one in found if len(found) == 1 or _gives_next(type(lookup(one.value, spot)))])
+    if len(found) != 1:
+        return None
     keras = type(asked).__name__ == "NumpyArrayIterator" and is_keras_class(type(asked))
     return _of_arrays(spot, found[0], name, vars(asked)) if keras else None
 
@@ -39,19 +41,23 @@ def _gives_next(kind: type) -> bool:
     return any("__next__" in vars(one) for one in kind.__mro__)
 
 
-def _next(spot: Spot, node: ast.Attribute) -> Explanation:
-    """`it.next()` as `next(it)`."""
-    owner, call = spot.source.text(node.value), spot.source.parent(node)
-    cause = f"{short(owner, 40)} has no method next, as iterators of Python 2 had: Python's function next takes it."
-    whole: ast.expr = node
-    new = f"lambda: next({owner})"
-    if isinstance(call, ast.Call) and call.func is node:
-        whole = call
-        new = f"next({owner})"
-        if call.args or call.keywords:
-            return Explanation(RULE, spot.file, node.lineno, cause, None, f"Write {short(new, 60)}.")
-    edit = edit_of(spot.file, spot.source.replaced({whole: new}))
-    return Explanation(RULE, spot.file, node.lineno, cause, edit, "" if edit else f"Write {short(new, 60)}.")
+def _next(spot: Spot, nodes: list[ast.Attribute]) -> Explanation | None:
+    """`it.next()` as `next(it)`; of several iterators in one statement, all."""
+    if not nodes:
+        return None
+    pieces: dict[ast.expr, str] = {}
+    for node in nodes:
+        owner, call = spot.source.text(node.value), spot.source.parent(node)
+        called = isinstance(call, ast.Call) and call.func is node
+        whole: ast.expr = call if isinstance(call, ast.Call) and called else node
+        pieces[whole] = f"next({owner})" if called else f"lambda: next({owner})"
+    names = " and ".join(dict.fromkeys(short(spot.source.text(one.value), 40) for one in nodes))
+    has, them = ("has", "it") if len({spot.source.text(one.value) for one in nodes}) == 1 else ("have", "them")
+    cause = f"{names} {has} no method next, as iterators of Python 2 had: Python's function next takes {them}."
+    taken = any(isinstance(one, ast.Call) and (one.args or one.keywords) for one in pieces)
+    edit = None if taken else edit_of(spot.file, spot.source.replaced(pieces))
+    new = next(iter(pieces.values()))
+    return Explanation(RULE, spot.file, nodes[0].lineno, cause, edit, "" if edit else f"Write {short(new, 60)}.")
 
 
 def _of_arrays(spot: Spot, node: ast.Attribute, name: str, held: dict[str, Any]) -> Explanation | None:

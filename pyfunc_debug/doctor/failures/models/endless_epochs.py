@@ -13,7 +13,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.datasets import endless_loops, generator_calls
 from pyfunc_debug.doctor.failures.models import unended_passes
-from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
+from pyfunc_debug.doctor.failures.models.batch_makers import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Locate, Query, Spot, lines_around, lines_of, spots_of

@@ -6,19 +6,25 @@ Keras 3 makes a tuple of a list that a PyDataset returns, but not of a generator
 from __future__ import annotations
 
 import ast
-import inspect
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from types import CodeType
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
+from pyfunc_debug.doctor.failures.models.batch_makers import (
+    GIVEN,
+    Maker,
+    batch_maker,
+    gives_its_input,
+    is_array,
+    leaves,
+    twice,
+)
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
-from pyfunc_debug.doctor.failures.reading.dtypes import assignments, own_nodes
-from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, begins, short
-from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, of_keras, shape_of
+from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.reading.situation import Situation
+from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, shape_of
 
 RULE = "generator"
 _TUPLE = re.compile(r"the generator must return a tuple, either \(input,\)")
@@ -31,60 +37,10 @@ _AXES = re.compile(
     r"|expected (?:min_)?ndim=(?P<least>\d+), found ndim=(?P<found>\d+)"
 )
 _GROWS = ("append", "extend")
-_MAKES_ARRAYS = {
-    "expand_dims", "array", "asarray", "stack", "reshape", "zeros", "ones", "concatenate", "concat", "vstack", "full",
-}  # fmt: skip
 _MOST = 3
 """More returns than these are not a paste."""
 _LONGEST = 40
 """A text that may stand in a paste twice."""
-
-
-@dataclass(frozen=True)
-class Maker:
-    """The function that makes batches.
-
-    Attributes:
-      spot: A frame at its definition, for names and its text.
-      function: Its definition.
-      verb: "returns" or "yields".
-      values: What it returns or yields, each statement once.
-      tensors: The inputs of the model; none where they are not known.
-    """
-
-    spot: Spot
-    function: ast.FunctionDef
-    verb: str
-    values: tuple[ast.expr, ...]
-    tensors: tuple[Any, ...] = ()
-
-    @property
-    def inputs(self) -> int:
-        """How many inputs the model has."""
-        return len(self.tensors)
-
-    @property
-    def source(self) -> Source:
-        return self.spot.source
-
-    @property
-    def name(self) -> str:
-        holder = self.source.parent(self.function)
-        return f"{holder.name}.{self.function.name}" if isinstance(holder, ast.ClassDef) else self.function.name
-
-    def made(self, value: ast.expr) -> ast.expr:
-        """What a name is assigned in the function, also beside others: `x, y = [], []`; any other value as it is."""
-        if not isinstance(value, ast.Name):
-            return value
-        for one in own_nodes(self.function):
-            target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
-            if not isinstance(one, ast.Assign) or not isinstance(target, ast.Tuple):
-                continue
-            if isinstance(one.value, ast.Tuple) and len(one.value.elts) == len(target.elts):
-                for name, part in zip(target.elts, one.value.elts):
-                    if isinstance(name, ast.Name) and name.id == value.id:
-                        return part
-        return assignments(self.function).get(value.id, value)
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -101,7 +57,8 @@ def explain(situation: Situation) -> Explanation | None:
             if maker is None or tell is None or (tell in _AT_FIRST and _had_batches(maker, situation)):
                 continue
             model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
-            found = tell(replace(maker, tensors=tuple(getattr(model, "inputs", None) or ())), text, call)
+            inputs = tuple(getattr(model, "inputs", None) or ())
+            found = tell(replace(maker, tensors=inputs, same=gives_its_input(model)), text, call)
             if found is not None:
                 return found
     return None
@@ -114,41 +71,6 @@ def _had_batches(maker: Maker, situation: Situation) -> bool:
         (maker.spot.file, maker.spot.line),
     )
     return bool(rows)
-
-
-def batch_maker(given: ast.expr, spot: Spot) -> Maker | None:
-    """The function behind what `fit` is given: a PyDataset, a generator, or a call that makes one of them."""
-    function: Any = None
-    value = lookup(given.func if isinstance(given, ast.Call) else given, spot)
-    if value is None and isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute):  # a method
-        value = inspect.getattr_static(type(lookup(given.func.value, spot)), given.func.attr, None)
-    if isinstance(given, ast.Call) and not isinstance(value, type):
-        code = getattr(value, "__code__", None)
-        function = value if isinstance(code, CodeType) and code.co_flags & 0x20 else None  # a generator function
-    elif type(value).__name__ == "generator":
-        frame = value.gi_frame
-        return _of_code(value.gi_code, spot.module if frame is None else frame.f_globals, "yields")
-    else:
-        kind = value if isinstance(value, type) else type(value)
-        if of_keras(kind, "PyDataset"):
-            function = next((vars(one)["__getitem__"] for one in kind.__mro__ if "__getitem__" in vars(one)), None)
-            return _of_code(getattr(function, "__code__", None), getattr(function, "__globals__", {}), "returns")
-    return _of_code(getattr(function, "__code__", None), getattr(function, "__globals__", {}), "yields")
-
-
-def _of_code(code: CodeType | None, module: Mapping[str, Any], verb: str) -> Maker | None:
-    if code is None:
-        return None
-    file, first = begins(code)
-    spot = Spot(file, first, {}, module, "")
-    for one in ast.walk(spot.source.tree):
-        if not isinstance(one, ast.FunctionDef) or one.name != code.co_name:
-            continue
-        if first in (one.lineno, *(decorator.lineno for decorator in one.decorator_list)):
-            kind = ast.Return if verb == "returns" else ast.Yield
-            found = [part.value for part in own_nodes(one) if isinstance(part, kind)]
-            return Maker(spot, one, verb, tuple(value for value in found if value is not None))
-    return None
 
 
 def _explained(maker: Maker, cause: str, pieces: dict[ast.expr, str], advice: str) -> Explanation:
@@ -175,6 +97,8 @@ def _list_of_generator(maker: Maker, text: str, call: ast.Call) -> Explanation |
     what = "an array" if array else "a list"
     cause = f"{maker.name} yields {what}. Keras takes a tuple of a generator: (inputs, targets), or (inputs,)."
     alone = array and not (isinstance(call.func, ast.Attribute) and call.func.attr == "predict")
+    if alone and maker.same and (edit := twice(maker)) is not None:
+        return Explanation(RULE, maker.spot.file, values[0].lineno, f"{cause}{GIVEN}", edit, "", "likely")
     advice = "Yield a tuple: `yield x, y`" + ", or `yield (x,)` where the model needs no targets." * alone
     return _explained(maker, cause, {} if alone else pieces, f"{advice.rstrip('.')}.")
 
@@ -518,23 +442,6 @@ def _is_unpacked(value: ast.expr, maker: Maker) -> bool:
         and any(isinstance(name, ast.Name) and name.id == getattr(value, "id", "") for name in one.targets[0].elts)
         for one in own_nodes(maker.function)
     )  # fmt: skip
-
-
-def is_array(value: ast.expr) -> bool:
-    """Whether an expression makes an array or a tensor with axes: `tf.expand_dims(x, 0)`, `x[None]`, `x[:5]`."""
-    if isinstance(value, ast.Call):
-        return ast.unparse(value.func).rpartition(".")[2] in _MAKES_ARRAYS
-    parts = value.slice.elts if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Tuple) else []
-    parts = parts or ([value.slice] if isinstance(value, ast.Subscript) else [])
-    return any(isinstance(one, ast.Slice) or (isinstance(one, ast.Constant) and one.value is None) for one in parts)
-
-
-def leaves(value: ast.expr) -> list[ast.expr]:
-    """The parts of a batch: of a tuple, and of dicts in it."""
-    if isinstance(value, (ast.Tuple, ast.Dict)):
-        inside = value.elts if isinstance(value, ast.Tuple) else value.values
-        return [leaf for one in inside for leaf in (leaves(one) if isinstance(one, (ast.Tuple, ast.Dict)) else [one])]
-    return []
 
 
 _CAUSES: tuple[tuple[re.Pattern[str], Callable[[Maker, str, ast.Call], Explanation | None]], ...] = (

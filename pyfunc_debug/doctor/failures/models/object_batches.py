@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_batches import Maker, batch_maker, leaves
+from pyfunc_debug.doctor.failures.models.batch_makers import Maker, batch_maker, leaves
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.situation import Situation, frames

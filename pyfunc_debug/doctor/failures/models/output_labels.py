@@ -9,7 +9,7 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_batches import Maker, batch_maker, is_array
+from pyfunc_debug.doctor.failures.models.batch_makers import Maker, batch_maker, is_array
 from pyfunc_debug.doctor.failures.models.keras_calls import compiled, failed_fits
 from pyfunc_debug.doctor.failures.models.keras_structures import Given, given_to, outputs_of, through_keras, validation
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of

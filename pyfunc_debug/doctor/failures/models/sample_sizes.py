@@ -9,7 +9,7 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
+from pyfunc_debug.doctor.failures.models.batch_makers import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import fits
 from pyfunc_debug.doctor.failures.pastes import learned_shapes
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.failures.models.batch_makers import batch_maker
 from pyfunc_debug.doctor.failures.models.data_axes import sizes
-from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
-from pyfunc_debug.doctor.failures.models.keras_batches import Maker, batch_maker, is_array
+from pyfunc_debug.doctor.failures.models.batch_makers import (
+    GIVEN,
+    Maker,
+    batch_maker,
+    gives_its_input,
+    is_array,
+    twice,
+)
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.flows import flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
@@ -15,6 +24,8 @@ from pyfunc_debug.doctor.failures.reading.symbols import lookup
 
 RULE = "generator"
 _NONE = "None values not supported"
+_FARTHEST = 25
+"""Lines that one paste changes."""
 _LABELS = re.compile(r"(?:\w+_)?(?:y|labels?|targets?)(?:_(?:train|test|val|valid|set|data))?")
 """How labels are called."""
 
@@ -24,16 +35,41 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body or _NONE not in situation.message:
         return None
     for spot, call in failed_fits(situation):
-        found = _inputs_only(spot, call)
+        found = _inputs_only(spot, call) or _of_flows(spot, call)
         for given in (argument(call, 0, "x"), argument(call, 99, "validation_data")) if found is None else ():
             maker = batch_maker(given, spot) if given is not None else None
-            found = found or (_alone(maker, call) if maker is not None else None)
+            found = found or (_alone(maker, call, _model(spot, call)) if maker is not None else None)
         if found is not None:
             return found
     return None
 
 
-def _alone(maker: Maker, call: ast.Call) -> Explanation | None:
+def _of_flows(spot: Spot, call: ast.Call) -> Explanation | None:
+    """`flow_from_directory(..., class_mode=None)`: images alone, for a model that gives what it is given."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("fit", "evaluate"):
+        return None
+    given = [argument(call, 0, "x"), argument(call, 99, "validation_data")]
+    flows = [flow for one in given if one is not None and (flow := flow_of(one, spot)) is not None and flow.parts == 1]
+    if not flows:
+        return None
+    names, method = " and ".join(spot.source.text(one.node) for one in flows), call.func.attr
+    cause = f"{names} give{'s' * (len(flows) == 1)} images without labels, and {method} needs both."
+    words = [
+        word.value for one in flows if one.call is not None for word in one.call.keywords if word.arg == "class_mode"
+    ]  # fmt: skip
+    if not gives_its_input(lookup(call.func.value, spot)) or len(words) < len(flows):
+        advice = 'Have it give labels: class_mode="categorical", or "binary" for two classes.'
+        if any(one.method == "flow" for one in flows):
+            advice = "Give flow the labels as its second argument."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+    first, last = min(one.lineno for one in words), max(one.end_lineno or one.lineno for one in words)
+    pieces: dict[ast.expr, str] = dict.fromkeys(words, '"input"')
+    edit = Edit(spot.file, first, last, spot.source.spliced(pieces, first, last)) if last - first <= _FARTHEST else None
+    advice = "" if edit else 'Have them give the images as labels: class_mode="input".'
+    return Explanation(RULE, spot.file, first, f"{cause}{GIVEN}", edit, advice)
+
+
+def _alone(maker: Maker, call: ast.Call, model: Any) -> Explanation | None:
     """Batches of inputs alone, in `fit`, whose loss wants labels."""
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     made = [maker.made(one) for one in maker.values]
@@ -45,8 +81,15 @@ def _alone(maker: Maker, call: ast.Call) -> Explanation | None:
         return None
     cause = f"{maker.name} {maker.verb} the inputs alone, and {method} needs their labels: a tuple (inputs, labels)."
     edit = _with_labels(maker, maker.values[0], made[0]) if len(made) == 1 else None
+    if edit is None and gives_its_input(model):
+        cause += GIVEN
+        edit = twice(maker)
     advice = "" if edit is not None else f"Have it give both: {maker.verb.removesuffix('s')} x, y."
     return Explanation(RULE, maker.spot.file, maker.values[0].lineno, cause, edit, advice)
+
+
+def _model(spot: Spot, call: ast.Call) -> Any:
+    return lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
 
 
 def _with_labels(maker: Maker, value: ast.expr, made: ast.expr) -> Edit | None:
