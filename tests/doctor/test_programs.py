@@ -84,6 +84,7 @@ from tests.doctor import programs_unchanged_inputs as programs_unchanged_inputs
 from tests.doctor import programs_unmapped_validation as programs_unmapped_validation
 from tests.doctor import programs_unread_orders as programs_unread_orders
 from tests.doctor import programs_unscaled_boxes as programs_unscaled_boxes
+from tests.doctor import programs_used_counters as programs_used_counters
 from tests.doctor import programs_validations as programs_validations
 from tests.doctor.alone import alone, loaded
 from tests.doctor.pasting import pasted

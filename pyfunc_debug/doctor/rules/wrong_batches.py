@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.generators import (
     same_batches,
     sorted_batches,
     unread_orders,
+    used_counters,
 )
 from pyfunc_debug.doctor.generators.batches import Batches
 from pyfunc_debug.records import Finding
@@ -23,6 +24,7 @@ _LOOKS = (
     list_batches.single,
     same_batches.of_counter,
     same_batches.of_index,
+    used_counters.of_counter,
     index_slices.of_slices,
     changed_arrays.in_place,
     sorted_batches.by_class,

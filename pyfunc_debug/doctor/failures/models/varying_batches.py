@@ -10,12 +10,14 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.datasets import yielded_shapes
 from pyfunc_debug.doctor.failures.models import open_axes
+from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.reading.source import indent_of
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup, of_keras, sizes_of
+from pyfunc_debug.doctor.generators.used_counters import never_set_back
 from pyfunc_debug.interception.names import private
 
 RULE = "generator"
@@ -45,8 +47,9 @@ def explain(situation: Situation) -> Explanation | None:
             f"one is {sizes_of(got)}."
         )
         if len(got) != len(wanted) or not differing:
-            advice = "It has no rows: let __len__ count the batches that have some." if got[:1] == [0] else ""
-            advice = advice or f"Give each batch the {len(wanted)} axes of the others."
+            if got[:1] == [0]:
+                return _empty(spot, fit, cause, given)
+            advice = f"Give each batch the {len(wanted)} axes of the others."
             return Explanation(RULE, spot.file, fit.lineno, cause, None, advice)
         axes = _opened(situation, differing, wanted)
         what = f"axis {axes[0]}" if len(axes) == 1 else f"axes {_listed(axes)}"
@@ -62,6 +65,25 @@ def explain(situation: Situation) -> Explanation | None:
             lines = (f"{indent_of(spot.source.lines[first - 1])}import tensorflow as {tf}", *lines)
         return Explanation(RULE, spot.file, fit.lineno, cause, Edit(spot.file, first, last, lines), "", "likely")
     return None
+
+
+def _empty(spot: Spot, fit: ast.Call, cause: str, given: ast.expr) -> Explanation:
+    """A batch without rows: of a counter that nothing sets back, or of a `__len__` that counts too many."""
+    maker = batch_maker(given, spot)
+    if maker is None or maker.verb == "returns":
+        advice = "It has no rows: let __len__ count the batches that have some."
+        return Explanation(RULE, spot.file, fit.lineno, cause, None, advice)
+    own, file = maker.spot.source, maker.spot.file
+    counter = never_set_back(own, maker.function)
+    if counter is None:
+        return Explanation(RULE, spot.file, fit.lineno, cause, None, "It has no rows: yield those that have some only.")
+    cause = (
+        f"{maker.function.name} yields a batch without rows: {own.text(counter.part)} is empty behind the last row, "
+        f"and nothing sets {counter.name} back."
+    )
+    advice = f"Set {counter.name} back to {counter.begin} where the rows are over."
+    edit = counter.edit(own, file, whole=False)
+    return Explanation(RULE, file, counter.step.lineno, cause, edit, "" if edit is not None else advice)
 
 
 def _sizes(text: str) -> list[int | None]:
