@@ -36,6 +36,7 @@ from tests.doctor import programs_files_and_weights as programs_files_and_weight
 from tests.doctor import programs_filtered_apart as programs_filtered_apart
 from tests.doctor import programs_first_batches as programs_first_batches
 from tests.doctor import programs_fitted as programs_fitted
+from tests.doctor import programs_generator_draws as programs_generator_draws
 from tests.doctor import programs_images as programs_images
 from tests.doctor import programs_kept_by_metrics as programs_kept_by_metrics
 from tests.doctor import programs_keras as programs_keras

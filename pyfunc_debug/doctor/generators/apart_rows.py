@@ -1,4 +1,4 @@
-"""A generator that pairs rows with those of others: one array by an order and one by places, or two draws of a flow."""
+"""A generator that pairs rows with those of others: one array by an order and one by places, or by two draws."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.generators.batches import Batches, Seen
+from pyfunc_debug.doctor.generators.batches import Array, Batches, Seen
 
 _SHUFFLED = re.compile(r"(?:^|\.)(?:permutation|shuffled?|sample)$")
+_DRAWS = re.compile(r"(?:^|\.)(?:choice|randint|integers|permutation|sample)$")
 
 
 def of_order(facts: Facts, batches: Batches) -> Seen | None:
@@ -94,3 +95,64 @@ def of_draws(facts: Facts, batches: Batches) -> Seen | None:
             fix, parts[1].lineno, (f"line {parts[0].lineno}: {facts.line(batches.file, parts[0].lineno)}",),
         )  # fmt: skip
     return None
+
+
+def of_choices(facts: Facts, batches: Batches) -> Seen | None:
+    """`x[np.random.choice(n, 8)]` beside `y[np.random.choice(n, 8)]`: the same draw, made twice."""
+    own, function = pastes.source(facts, batches.file), batches.function
+    value = batches.yields[0].value if len(batches.yields) == 1 and isinstance(batches.yields[0], ast.Expr) else None
+    given = value.value if isinstance(value, ast.Yield) else None
+    if not isinstance(given, ast.Tuple) or len(given.elts) != 2 or not _has_labels(batches):
+        return None
+    rows, labels = (_drawn(function, one) for one in given.elts)
+    if rows is None or labels is None:
+        return None
+    first, second = (pastes.behind_name(function, one.slice) for one in (rows, labels))
+    if first is second or rows.slice is labels.slice or not _is_same_draw(first, second, rows, labels):
+        return None
+    if isinstance(rows.slice, ast.Name):
+        fix = pastes.all_replaced(facts, batches.file, {labels.slice: rows.slice.id})
+    else:
+        line, name = own.statement(rows.lineno), own.unused_name("rows")
+        block = own.block(line) if line is not None else None
+        together = block is not None and own.statement(labels.lineno) in block
+        fix = pastes.written(
+            *pastes.each_replaced(facts, batches.file, {rows.slice: name, labels.slice: name}),
+            pastes.above(facts, batches.file, line.lineno, f"{name} = {own.text(first)}"),
+        ) if line is not None and together and line.lineno <= labels.lineno else ""  # fmt: skip
+    return Seen(
+        f"{own.text(rows)} and {own.text(labels)} each draw rows of their own: each row gets the label of another one",
+        fix or "draw once, and take both by that", labels.lineno,
+        (f"line {rows.lineno}: {facts.line(batches.file, rows.lineno)}",),
+    )  # fmt: skip
+
+
+def _drawn(function: ast.FunctionDef, value: ast.expr) -> ast.Subscript | None:
+    """What a part of a batch takes by a draw: `x[np.random.choice(n, 8)]`."""
+    made = pastes.behind_name(function, value)
+    if not isinstance(made, ast.Subscript):
+        return None
+    draw = pastes.behind_name(function, made.slice)
+    return made if isinstance(draw, ast.Call) and _DRAWS.search(ast.unparse(draw.func)) else None
+
+
+def _is_same_draw(one: ast.expr, other: ast.expr, rows: ast.Subscript, labels: ast.Subscript) -> bool:
+    """Whether two calls draw alike, of one length or each of that of its own array."""
+    mine, theirs = (
+        re.sub(rf"\b{re.escape(ast.unparse(part.value))}\b", "_", ast.unparse(call))
+        for call, part in ((one, rows), (other, labels))
+    )
+    return ast.unparse(one) == ast.unparse(other) or mine == theirs
+
+
+def _has_labels(batches: Batches) -> bool:
+    """Whether each batch is rows, and a number or a class for each: not two pictures of two sets."""
+    return all(len(one) == 2 and _is_label(one[0], one[1]) for one in batches.each)
+
+
+def _is_label(rows: Array, labels: Array) -> bool:
+    """Whether the second array has one number for each row of the first, or one of some classes."""
+    if len(labels.shape) < 2:
+        return len(rows.shape) > len(labels.shape)
+    single = labels.shape[1] == 1 or (labels.least == 0 and labels.most == 1)
+    return len(labels.shape) == 2 <= len(rows.shape) and single

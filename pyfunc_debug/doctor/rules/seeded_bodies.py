@@ -1,4 +1,4 @@
-"""Bodies that seed their random numbers in each call with one number: all calls draw the same."""
+"""Bodies, and generators, that seed their random numbers each time with one number: all calls draw the same."""
 
 from __future__ import annotations
 
@@ -33,20 +33,57 @@ def check(facts: Facts) -> Iterator[Finding]:
             statement.lineno, several(one.id for one in group),
             (f"line {statement.lineno}: {facts.line(node.file, statement.lineno)}",),
         )  # fmt: skip
+    yield from _of_batches(facts)
 
 
-def _seeding(function: Definition, tree: ast.Module | None) -> tuple[ast.stmt, str] | None:
+def _of_batches(facts: Facts) -> Iterator[Finding]:
+    """One finding a generator, or `__getitem__`, that makes batches."""
+    told: set[tuple[str | None, int]] = set()
+    for node, _ in facts.generators.values():
+        function, count = facts.function(node), facts.calls(node.id).count
+        loop = _turns(function) if isinstance(function, ast.FunctionDef) else None
+        found = _seeding(function, facts.tree(node.file), loop) if loop and function is not None and count > 2 else None
+        if found is None or function is None or (node.file, found[0].lineno) in told:
+            continue
+        statement, seed = found
+        told.add((node.file, statement.lineno))
+        when = "in each call" if function.body is loop else "in each turn of its loop"
+        yield Finding(
+            NAMES[0], "warning", node.id, (),
+            f"line {statement.lineno} of {node.body} seeds its random numbers with {seed} {when}: all that it gave was "
+            "made with the same draws",
+            _once(facts, node.file, function, statement) or f"seed once, outside of {facts.name(node)}", node.file,
+            statement.lineno, evidence=(f"line {statement.lineno}: {facts.line(node.file, statement.lineno)}",),
+        )  # fmt: skip
+
+
+def _turns(function: ast.FunctionDef) -> list[ast.stmt] | None:
+    """The statements that run for each batch: those of a `__getitem__`, or of the loop around the only yield."""
+    if function.name == "__getitem__":
+        return function.body
+    yields = [one for one in code.own_nodes(function) if isinstance(one, ast.Yield)]
+    loops = [
+        one for one in code.own_nodes(function)
+        if isinstance(one, (ast.For, ast.While)) and any(part in yields for part in ast.walk(one))
+    ]  # fmt: skip
+    return loops[-1].body if len(yields) == 1 and loops else None
+
+
+def _seeding(
+    function: Definition, tree: ast.Module | None, block: list[ast.stmt] | None = None
+) -> tuple[ast.stmt, str] | None:
     """The statement at a body's top level that seeds with a number, where the body draws after it; and the number."""
     if isinstance(function, ast.Lambda):
         return None
-    for place, statement in enumerate(function.body):
+    body = function.body if block is None else block
+    for place, statement in enumerate(body):
         call = getattr(statement, "value", None)
         if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
             continue
         seed, name = call.args[0], ast.unparse(call.func)
         if not (isinstance(seed, ast.Constant) and type(seed.value) is int) and not _stays(function, tree, seed):
             continue
-        rest = [part for later in function.body[place + 1 :] for part in ast.walk(later)]
+        rest = [part for later in body[place + 1 :] for part in ast.walk(later)]
         if isinstance(statement, ast.Expr) and name in _SEEDS:
             heads = {name.rpartition(".")[0]}
         elif isinstance(statement, ast.Assign) and name.rpartition(".")[2] in _MADE:
@@ -75,12 +112,21 @@ def _stays(function: Definition, tree: ast.Module | None, seed: ast.expr) -> boo
 def _once(facts: Facts, file: str | None, function: Definition, statement: ast.stmt) -> str:
     """The statement above the body, where it runs once."""
     found = pastes.lines_of(facts, file, statement.lineno)
-    if found is None or file is None or len(found[1]) != 1 or len(code.parameters(function)) == 0:
-        return ""
-    if code.parameters(function)[0] == "self":
+    own: ast.AST = function
+    if found is None or file is None or len(found[1]) != 1:
         return ""
     text = found[1][0].strip()
+    if code.parameters(function)[:1] == ["self"]:
+        holders = pastes.around(facts.tree(file), function.lineno, ast.ClassDef)
+        if "self." in text or not holders or holders[0].col_offset:
+            return ""
+        own = holders[0]
+    else:
+        given, read = code.parameters(function), {one.id for one in pastes.walk(ast.parse(text), ast.Name)}
+        yields = any(isinstance(one, ast.Yield) for one in code.own_nodes(function))
+        if not (given or yields) or not read.isdisjoint(given):
+            return ""
     return pastes.written(
         Edit(file, statement.lineno, statement.lineno, (f"{found[0]}# {text}: once, above",)),
-        pastes.above(facts, file, pastes.first_line(function), text),
+        pastes.above(facts, file, pastes.first_line(own), text),
     )

@@ -30,6 +30,7 @@ _LOOKS = (
     sorted_batches.by_class,
     apart_rows.of_order,
     apart_rows.of_draws,
+    apart_rows.of_choices,
     unread_orders.of_epochs,
 )
 
