@@ -82,6 +82,7 @@ from tests.doctor import programs_taken_ids as programs_taken_ids
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_traced_values as programs_traced_values
 from tests.doctor import programs_unchanged_inputs as programs_unchanged_inputs
+from tests.doctor import programs_unfilled_rows as programs_unfilled_rows
 from tests.doctor import programs_unmapped_validation as programs_unmapped_validation
 from tests.doctor import programs_unread_orders as programs_unread_orders
 from tests.doctor import programs_unscaled_boxes as programs_unscaled_boxes

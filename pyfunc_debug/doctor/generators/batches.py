@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,12 +17,17 @@ _MOST = 2_000
 
 @dataclass(frozen=True)
 class Array:
-    """One array of a batch: the digest of its values, None where they were not looked at; its shape, and its ends."""
+    """One array of a batch: the digest of its values, None where they were not looked at; its shape, and its ends.
+
+    Attributes:
+      zeros: The share of numbers that are 0, as far as was looked at.
+    """
 
     digest: bytes | None
     shape: tuple[int, ...]
     least: float | None
     most: float | None
+    zeros: float | None
 
 
 @dataclass(frozen=True)
@@ -45,14 +51,16 @@ class Batches:
         if not isinstance(function, ast.FunctionDef) or node.file is None:
             return None
         rows = facts.reader.rows(
-            "SELECT c.id, v.digest, v.shape, v.min, v.max FROM (SELECT id FROM call WHERE node = ? AND "
-            f"kind = 'forward' AND status = 'ok' ORDER BY id LIMIT {_MOST}) c JOIN value v ON v.call = c.id "
+            "SELECT c.id, v.digest, v.shape, v.min, v.max, v.zeros, v.sampled FROM (SELECT id FROM call WHERE node = ? "
+            f"AND kind = 'forward' AND status = 'ok' ORDER BY id LIMIT {_MOST}) c JOIN value v ON v.call = c.id "
             "WHERE v.role = 'output' ORDER BY c.id, v.position",
             (node.id,),
         )
         calls: dict[int, list[Array]] = {}
-        for call, digest, shape, least, most in rows:
-            calls.setdefault(call, []).append(Array(digest, tuple(json.loads(shape or "[]")), least, most))
+        for call, digest, shape, least, most, zeros, sampled in rows:
+            sizes = tuple(json.loads(shape or "[]"))
+            share = None if zeros is None else zeros / max(1, sampled or math.prod(sizes))
+            calls.setdefault(call, []).append(Array(digest, sizes, least, most, share))
         return cls(node.file, function, list(calls.values())) if len(calls) > 2 else None
 
     @property

@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.generators import (
     list_batches,
     same_batches,
     sorted_batches,
+    unfilled_rows,
     unread_orders,
     used_counters,
 )
@@ -26,6 +27,7 @@ _LOOKS = (
     same_batches.of_index,
     used_counters.of_counter,
     index_slices.of_slices,
+    unfilled_rows.of_last,
     changed_arrays.in_place,
     sorted_batches.by_class,
     apart_rows.of_order,
