@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.failures.reading.source import indent_of, names
+from pyfunc_debug.doctor.failures.reading.source import Source, indent_of, names
 from pyfunc_debug.doctor.generators.batches import Batches, Seen
 from pyfunc_debug.doctor.text import listed
 
@@ -28,11 +28,7 @@ def grown(facts: Facts, batches: Batches) -> Seen | None:
     if not rows[0] < rows[1] < rows[2]:
         return None  # one row, in each of several passes
     own, statement = pastes.source(facts, batches.file), yields[0]
-    loops = [one for one in own.around(statement) if isinstance(one, _Loop)]
-    filled = _filled(batches.function)
-    inside = {id(part) for loop in loops for part in ast.walk(loop)}
-    stored = {name for one in ast.walk(batches.function) if id(one) in inside for name in _emptied(one)}
-    lists = [name for name in filled if name in _read(own.block(statement), statement) and name not in stored]
+    lists = kept_lists(own, batches.function, statement)
     if not lists:
         return None
     indent = indent_of(own.lines[statement.lineno - 1])
@@ -47,6 +43,15 @@ def grown(facts: Facts, batches: Batches) -> Seen | None:
         "all rows of those before it",
         pastes.written(Edit(batches.file, end + 1, end, lines)), statement.lineno,
     )  # fmt: skip
+
+
+def kept_lists(own: Source, function: ast.FunctionDef, statement: ast.stmt, outer: bool = True) -> list[str]:
+    """The lists that a generator fills, yields, and does not empty: in no loop around, or not in the innermost."""
+    loops = [one for one in own.around(statement) if isinstance(one, _Loop)][: None if outer else 1]
+    inside = {id(part) for loop in loops for part in ast.walk(loop)}
+    stored = {name for one in ast.walk(function) if id(one) in inside for name in _emptied(one)}
+    read = _read(own.block(statement), statement)
+    return [name for name in filled_lists(function) if name in read and name not in stored]
 
 
 def single(facts: Facts, batches: Batches) -> Seen | None:
@@ -107,7 +112,7 @@ def _made_before(
     )
 
 
-def _filled(function: ast.FunctionDef) -> list[str]:
+def filled_lists(function: ast.FunctionDef) -> list[str]:
     """Names of lists that a function makes empty, and appends to."""
     own = list(code.own_nodes(function))
     made = {name for one in own if isinstance(one, ast.stmt) and _makes_lists(one) for name in _targets(one)}
