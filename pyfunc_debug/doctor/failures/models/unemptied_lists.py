@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
+from pyfunc_debug.doctor.failures.models.batch_makers import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument

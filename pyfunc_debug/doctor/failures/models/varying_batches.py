@@ -10,7 +10,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.datasets import yielded_shapes
 from pyfunc_debug.doctor.failures.models import open_axes
-from pyfunc_debug.doctor.failures.models.keras_batches import batch_maker
+from pyfunc_debug.doctor.failures.models.batch_makers import batch_maker
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.nodes import argument
