@@ -22,6 +22,8 @@ _IMPORTS = {
     "np": "import numpy as np", "tf": "import tensorflow as tf", "pd": "import pandas as pd", "cv2": "import cv2",
     "plt": "import matplotlib.pyplot as plt", "keras": "from tensorflow import keras",
 }  # fmt: skip
+_WORDS = {"true": "True", "false": "False", "none": "None", "null": "None", "TRUE": "True", "FALSE": "False"}
+"""How other languages write Python's constants."""
 _NEAR = 0.85
 _FORMATS = frozenset(
     (
@@ -117,7 +119,15 @@ def _imported(spot: Spot, statement: ast.stmt, name: str, module: str) -> Explan
 
 
 def _of_name(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
-    """`datset` for `dataset`."""
+    """`datset` for `dataset`, and `true` for `True`."""
+    if name in _WORDS:
+        words: dict[ast.expr, str] = {
+            one: _WORDS[name] for one in ast.walk(statement)
+            if isinstance(one, ast.Name) and one.id == name and one.lineno == spot.line
+        }  # fmt: skip
+        edit = edit_of(spot.file, spot.source.replaced(words)) if words else None
+        cause = f"Python writes {_WORDS[name]}: {name} is a name, and nothing has it."
+        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Write {_WORDS[name]}.")
     new = _near(name, [*spot.variables, *spot.module]) if len(name) > 3 else ""
     asked = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id == name]
     used = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and dotted(one.value) == name]

@@ -35,7 +35,7 @@ def explain(situation: Situation) -> Explanation | None:
         given = dict(zip(_POSITIONS.get(method, ("x", "y")), call.args))
         given |= {str(one.arg): one.value for one in call.keywords if one.arg in _DATA}
         model = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
-        found = _iterator(given, spot) if _UNKNOWN.search(text) else None
+        found = (_iterator(given, spot) or _several(given, spot)) if _UNKNOWN.search(text) else None
         found = found or (_texts(given, spot, model) if _TEXTS.search(text) else None)
         found = found or _lists(given, spot, len(getattr(model, "inputs", None) or ()))
         if found is not None:
@@ -57,6 +57,31 @@ def _iterator(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
         "A generator expression gives the same batches."
     )
     return Explanation(RULE, spot.file, found[0].lineno, cause, edit)
+
+
+def _several(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
+    """`fit((image_generator, mask_generator))`: side by side, they are one generator of pairs."""
+    for name in ("x", "validation_data"):
+        node = given.get(name)
+        parts: Any = None if node is None else lookup(node, spot)
+        if node is not None and isinstance(node, (ast.Tuple, ast.List)):
+            parts = [lookup(one, spot) for one in node.elts]
+        iterators = [one for one in parts or () if hasattr(type(one), "__next__")]
+        if node is None or not isinstance(parts, (list, tuple)) or len(iterators) < 2:
+            continue
+        text = short(spot.source.text(node), 40)
+        cause = f"{text} holds {len(iterators)} iterators, and Keras takes one that gives tuples (inputs, targets)."
+        others = [one for one in parts if not hasattr(type(one), "__next__")]  # no ==, which an array takes apart
+        if others:
+            advice = (
+                f"Write a generator that yields next() of each, with its rows of the {type(others[0]).__name__} beside "
+                "them: for rows in the order of that, the iterators need shuffle=False."
+            )
+            return Explanation(RULE, spot.file, node.lineno, cause, None, advice)
+        edit = edit_of(spot.file, spot.source.replaced({node: f"(batch for batch in zip(*{spot.source.text(node)}))"}))
+        cause += " zip takes them side by side."
+        return Explanation(RULE, spot.file, node.lineno, cause, edit, "" if edit else "Give it zip of them.")
+    return None
 
 
 def _kind(node: ast.expr, spot: Spot) -> str:
