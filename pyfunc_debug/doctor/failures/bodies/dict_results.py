@@ -52,16 +52,23 @@ def _taken(spot: Spot, name: str, value: dict[Any, Any]) -> Explanation | None:
     asked = [one.arg for one in call.keywords if one.arg in value] if call is not None else []
     keys = asked or (list(value) if len(value) == 1 else [])
     held = value.get(keys[0]) if keys else None
-    if statement is None or not isinstance(keys[0] if keys else None, str) or not (is_ndarray(held) or is_tensor(held)):
+    if (
+        call is None
+        or statement is None
+        or not isinstance(keys[0] if keys else None, str)
+        or not (is_ndarray(held) or is_tensor(held))
+    ):
         return None
     shown = ", ".join(repr(one) for one in list(value)[:3])
-    of = f"{short(source.text(call.func), 30)} gives a dict" if call is not None else f"{name} is a dict"
-    cause = f"{of} with {shown}, and line {spot.line} takes {name} for what is under {keys[0]!r}."
+    cause = (
+        f"{short(source.text(call.func), 30)} gives a dict with {shown}, and line {spot.line} takes {name} for what is "
+        f"under {keys[0]!r}."
+    )
     reads = [
         one for one in own_nodes(spot.function)
         if isinstance(one, ast.Subscript) and dotted(one.value) == name and isinstance(one.slice, ast.Constant)
     ] if spot.function is not None else []  # fmt: skip
-    places: list[ast.expr] = [call] if call is not None and not reads else [
+    places: list[ast.expr] = [call] if not reads else [
         one for one in ast.walk(statement)
         if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
     ]  # fmt: skip
