@@ -104,6 +104,8 @@ def _chooses(filler: _Filler, node: ast.expr, spot: Spot) -> ast.expr | None:
     if not isinstance(node, ast.Subscript) or not isinstance(filler.owner, ast.Subscript):
         return None
     wanted, name = origins.kept(node.slice, spot), dotted(filler.owner.slice)
+    if not origins.is_plain(wanted):
+        return None
     function = _function(filler.source, filler.node)
     tests = [
         block.test for block in (ast.walk(function) if function is not None else ()) if isinstance(block, ast.If)

@@ -60,7 +60,8 @@ def _absent(spot: Spot, statement: ast.stmt) -> Explanation | None:
     for one in calls(statement):
         if isinstance(one.func, ast.Attribute) and one.func.attr == "index" and len(one.args) == 1:
             owner, asked = origins.kept(one.func.value, spot), origins.valued(one.args[0], spot)
-            if type(owner) in (list, tuple) and type(asked) in (str, bytes, int, float) and asked not in list(owner):
+            plain = type(owner) in (list, tuple) and all(map(origins.is_plain, (*owner, asked)))
+            if plain and asked not in list(owner):
                 found.append((one, owner, asked))
     if len(found) != 1:
         return None

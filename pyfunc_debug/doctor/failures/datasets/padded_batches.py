@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument, user_generators
 from pyfunc_debug.doctor.failures.reading.shapes import Shape, recorded, written
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot, frames
-from pyfunc_debug.doctor.failures.reading.source import short
+from pyfunc_debug.doctor.failures.reading.source import as_literal, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, dtype_of, shape_of
 
 RULE = "ragged-batch"
@@ -269,7 +269,7 @@ def _other_rank(situation: Situation, place: int, rank: int) -> Explanation | No
     if found is None:
         return None
     file, call, asked, spot = found
-    shapes = spot.value(asked.id) if isinstance(asked, ast.Name) else _literal(spot.source.text(asked))
+    shapes = spot.value(asked.id) if isinstance(asked, ast.Name) else as_literal(spot.source.text(asked))
     given = [_sizes(one) for one in (_parts(shapes) or [shapes])]
     if place >= len(given) or None in given or isinstance(shapes, dict):
         return None
@@ -292,10 +292,3 @@ def _recorded_ranks(situation: Situation) -> dict[int, int]:
     made = user_generators(situation)
     seen = recorded(situation.rows, made[0].id)[0] if len(made) == 1 else {}
     return {place: len(shape) for place, shape in seen.items()}
-
-
-def _literal(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except ValueError:
-        return None

@@ -66,8 +66,10 @@ def _several(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
         parts: Any = None if node is None else lookup(node, spot)
         if node is not None and isinstance(node, (ast.Tuple, ast.List)):
             parts = [lookup(one, spot) for one in node.elts]
-        iterators = [one for one in parts or () if hasattr(type(one), "__next__")]
-        if node is None or not isinstance(parts, (list, tuple)) or len(iterators) < 2:
+        if node is None or type(parts) not in (list, tuple):
+            continue
+        iterators = [one for one in parts if hasattr(type(one), "__next__")]
+        if len(iterators) < 2:
             continue
         text = short(spot.source.text(node), 40)
         cause = f"{text} holds {len(iterators)} iterators, and Keras takes one that gives tuples (inputs, targets)."

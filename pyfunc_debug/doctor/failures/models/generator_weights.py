@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.models.keras_calls import compiled, failed_fit
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted
+from pyfunc_debug.doctor.failures.reading.source import as_literal, dotted
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
 
 RULE = "class-weight"
@@ -28,7 +28,7 @@ def explain(situation: Situation) -> Explanation | None:
         given = argument(call, 0, "x")
         if weight is None or given is None:
             continue
-        weights = lookup(weight, spot) if dotted(weight) else _literal(weight)
+        weights = lookup(weight, spot) if dotted(weight) else as_literal(weight)
         cause = (
             "Keras takes class_weight beside arrays, datasets and a Sequence, and not beside a Python generator. A "
             "third part of each batch is the weights of its rows."
@@ -50,13 +50,6 @@ def explain(situation: Situation) -> Explanation | None:
         edit = edit_of(spot.file, spot.source.replaced({call: new}))
         return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else _WORDS)
     return None
-
-
-def _literal(node: ast.expr) -> object:
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        return None
 
 
 def _classes(loss: ast.expr | None, spot: Spot) -> str:

@@ -80,6 +80,11 @@ class _Kept(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
+def is_plain(value: Any) -> bool:
+    """Whether it is a number, a text or bytes of Python's: to compare it runs nothing of the user's."""
+    return type(value) in _PLAIN
+
+
 def _computes_with(value: Any) -> bool:
     """Whether a value is plain: nothing of it runs a user's code."""
     if is_ndarray(value):
@@ -166,9 +171,8 @@ def _same(one: Any, other: Any) -> bool:
         return False
     if is_ndarray(one) and is_ndarray(other):
         return bool(one.shape == other.shape and (one == other).all())
-    if is_ndarray(one) or is_ndarray(other):
-        return False
-    return bool(one == other)
+    comparable = all(_computes_with(value) and not is_ndarray(value) for value in (one, other))
+    return comparable and bool(one == other)  # == of another object would be the user's
 
 
 def parts(node: ast.expr, spot: Spot) -> list[tuple[str, str]]:

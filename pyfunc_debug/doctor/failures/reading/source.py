@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType, MappingProxyType
+from typing import Any
 
 from pyfunc_debug.doctor.bodies.decorated import Call as _Decorated
 from pyfunc_debug.doctor.bodies.decorated import List as _Inputs
@@ -438,6 +439,14 @@ def dotted(node: ast.AST | None) -> str:
         owner = dotted(node.value)
         return f"{owner}.{node.attr}" if owner else ""
     return ""
+
+
+def as_literal(node: ast.expr | str) -> Any:
+    """What an expression, or its text, is that is written out: a number, a text, a list of them; None of others."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
 
 
 def names(node: ast.AST) -> list[str]:
