@@ -731,3 +731,58 @@ def steps_that_are_divided():
 def a_step_for_each_of_other_things():
     samples, files = list(range(12)), ["a", "b"]
     one_unit().fit(batches_of(samples, 4), steps_per_epoch=len(files), verbose=0)
+
+
+class TwelveRows(keras.utils.PyDataset):
+    def __init__(self, batch_size):
+        super().__init__()
+        self.batch_size = batch_size
+
+    def __len__(self):
+        return -(-12 // self.batch_size)
+
+    def __getitem__(self, at):
+        rows = np.arange(12, dtype=np.float32)[at * self.batch_size : (at + 1) * self.batch_size, None]
+        return rows, rows
+
+
+@triggers("counted-steps", says="len(train) counts batches already", pastes=True)
+def batches_of_a_sequence_divided_again():
+    batch_size = 2
+    train = TwelveRows(batch_size)
+    held = TwelveRows(batch_size)
+    one_unit().fit(
+        train, validation_data=held, steps_per_epoch=int(np.ceil(len(train) / batch_size)),
+        validation_steps=len(held) // batch_size, epochs=2, verbose=0,
+    )  # fmt: skip
+
+
+@triggers("counted-steps", says="len(data) counts batches already", pastes=True)
+def batches_of_a_dataset_divided_again():
+    batch_size = 2
+    data = tf.data.Dataset.from_tensor_slices((np.ones((12, 1)), np.ones((12, 1)))).batch(batch_size)
+    model = one_unit()
+    model.fit(data, steps_per_epoch=len(data) // batch_size, epochs=2, verbose=0)
+
+
+@near("counted-steps")
+def a_part_of_the_batches():
+    train = TwelveRows(2)
+    one_unit().fit(train, steps_per_epoch=len(train) // 3, epochs=2, verbose=0)
+
+
+@near("counted-steps")
+def rows_of_a_dataset_divided():
+    batch_size = 2
+    rows = tf.data.Dataset.from_tensor_slices((np.ones((12, 1)), np.ones((12, 1))))
+    batches = rows.batch(batch_size)
+    one_unit().fit(batches, steps_per_epoch=len(rows) // batch_size, epochs=2, verbose=0)
+
+
+@near("counted-steps")
+def elements_that_are_batched_later():
+    batch_size = 2
+    data = tf.data.Dataset.from_tensor_slices((np.ones((12, 1)), np.ones((12, 1))))
+    steps = len(data) // batch_size
+    data = data.batch(batch_size)
+    one_unit().fit(data, steps_per_epoch=steps, epochs=2, verbose=0)

@@ -1,4 +1,4 @@
-"""`steps_per_epoch=len(samples)` of a generator that makes batches: an epoch is as many passes as a batch has rows."""
+"""Steps of an epoch that count rows, `steps_per_epoch=len(rows)`, or batches twice, `len(sequence) // batch_size`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.datasets.shuffled_flows import FLOWS
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.generators.batches import Batches
 from pyfunc_debug.events import Notice
@@ -21,6 +22,7 @@ _KINDS = 2
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a `fit`."""
+    yield from _divided_twice(facts)
     told: set[tuple[str, int]] = set()
     for _, _, noticed in facts.notices.get(Notice.COUNTED_STEPS, []):
         file, line = noticed["file"], noticed["line"]
@@ -43,6 +45,59 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"so that an epoch of {noticed['steps']:,} steps goes over them some {noticed['rows']} times",
             pastes.all_replaced(facts, file, pieces), file, line, confidence="likely",
         )  # fmt: skip
+
+
+def _divided_twice(facts: Facts) -> Iterator[Finding]:
+    """`steps_per_epoch=len(sequence) // batch_size`: what is counted are batches already."""
+    told: set[tuple[str, int]] = set()
+    for entry in facts.meta.get("inputs") or ():
+        site = entry["site"]
+        fit = pastes.call_at(facts, str(site[0]), int(site[1]), "fit") if site else None
+        if fit is None or (str(site[0]), fit.lineno) in told:
+            continue
+        file = str(site[0])
+        told.add((file, fit.lineno))
+        pieces: dict[ast.expr, str] = {}
+        for word in fit.keywords:
+            given = _given(fit, word.arg) if word.arg in _STEPS else None
+            counted = _batches_counted(facts, file, word.value, given) if given is not None else ""
+            if counted:
+                pieces[word.value] = counted
+        if pieces:
+            first = next(iter(pieces))
+            text, counted = pastes.text_of(facts, file, first), pieces[first]
+            yield Finding(
+                NAMES[0], "warning", None, (),
+                f"{counted} counts batches already, and `{text}` divides it by the rows of one: each epoch takes that "
+                "part of the batches only",
+                pastes.all_replaced(facts, file, pieces), file, first.lineno, confidence="likely",
+            )  # fmt: skip
+
+
+def _batches_counted(facts: Facts, file: str, steps: ast.expr, given: ast.expr) -> str:
+    """`len(data)` of steps that divide it by a batch's size, where `data` is what `fit` takes, and gives batches."""
+    if not isinstance(given, ast.Name) or not _gives_batches(facts, file, given.id):
+        return ""
+    wanted = f"len({given.id})"
+    divided = [
+        one for one in pastes.walk(steps, ast.BinOp)
+        if isinstance(one.op, (ast.Div, ast.FloorDiv)) and ast.unparse(one.left) == wanted
+        and "batch" in ast.unparse(one.right).lower()
+    ]  # fmt: skip
+    return wanted if len(divided) == 1 else ""
+
+
+def _gives_batches(facts: Facts, file: str, name: str) -> bool:
+    """Whether a name is a PyDataset of the file, an image flow, or a dataset that is batched where it is made."""
+    tree = facts.tree(file)
+    kinds = {
+        one.name for one in pastes.walk(tree, ast.ClassDef)
+        if any(ast.unparse(base).endswith(("Sequence", "PyDataset")) for base in one.bases)
+    }  # fmt: skip
+    made = [one for one in pastes.assigned(tree, name) if isinstance(one, ast.Call)]
+    methods = {pastes.last_name(part.func) for one in made for part in pastes.walk(one, ast.Call)}
+    called = {pastes.last_name(one.func) for one in made}
+    return bool(called & (kinds | {*FLOWS}) or methods & {"batch", "padded_batch"}) and "unbatch" not in methods
 
 
 def _are_batches(facts: Facts, file: str, fit: ast.Call, word: ast.keyword) -> bool:
