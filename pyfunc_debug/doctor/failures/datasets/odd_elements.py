@@ -88,8 +88,14 @@ def _check(name: str, got: tuple[int, ...], wanted: _Shape) -> str:
 
 
 def its_number(situation: Situation) -> int | None:
-    """The number of the element in its pass, from 1."""
-    rows = situation.rows("SELECT node, id FROM call WHERE status = 'error' ORDER BY id LIMIT 1")
+    """The number of the element in its pass, from 1.
+
+    The first failure of the newest node: generators that earlier programs of the process left may fail in between.
+    """
+    rows = situation.rows(
+        "SELECT c.node, c.id FROM call c JOIN node n ON n.id = c.node WHERE c.status = 'error' "
+        "ORDER BY n.file IS NULL, c.node DESC, c.id LIMIT 1"
+    )
     return element_number(situation.rows, *rows[0]) if rows else None
 
 
