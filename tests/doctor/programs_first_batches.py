@@ -64,6 +64,44 @@ def the_first_pair_in_each_step():
         print(step)
 
 
+@triggers("first-batch", says="next(ds.as_numpy_iterator()) begins ds in each of 6 turns", pastes=True)
+def the_first_arrays_in_each_step():
+    ds, weights = rows(), tf.Variable(tf.zeros([4]))
+    for _ in range(6):
+        train(weights, tf.constant(next(ds.as_numpy_iterator())))
+
+
+@triggers("first-batch", says="next(batches_of(x)) begins batches_of(x) in each turn of the loop", pastes=True)
+def a_generator_that_begins_in_each_step():
+    def batches_of(x):
+        for i in range(0, len(x), 2):
+            yield tf.numpy_function(np.array, [x[i : i + 2]], tf.float32)
+
+    x, weights = np.ones((8, 4), np.float32), tf.Variable(tf.zeros([4]))
+    for i in range(6):
+        batch = next(batches_of(x))
+        train(weights, batch)
+        print(i)
+
+
+@near("first-batch")
+def generators_that_begin_with_another_element():
+    def drawn(x):
+        while True:
+            yield tf.numpy_function(np.array, [x[np.random.randint(0, 8, 2)]], tf.float32)
+
+    def part(x, i):
+        yield tf.numpy_function(np.array, [x[i : i + 2]], tf.float32)
+
+    def places(x):
+        yield tf.constant(x[order[:2]])
+
+    x, weights, order = np.ones((8, 4), np.float32), tf.Variable(tf.zeros([4])), np.arange(8)
+    for i in range(6):
+        np.random.shuffle(order)
+        train(weights, next(drawn(x)) + next(part(x, i)) + next(places(x)))
+
+
 @near("first-batch")
 def one_iterator_for_all_steps():
     weights = tf.Variable(tf.zeros([4]))

@@ -258,3 +258,65 @@ def segments_that_are_numbered_again():
         return np.unique(segments, return_inverse=True)[1].reshape(segments.shape)
 
     list(tf.data.Dataset.from_tensor_slices(x).map(lambda s: tf.numpy_function(numbered, [s], tf.int64)))
+
+
+# -- fitted-in-body: generators and sequences --------------------------------------------------------------------------
+
+
+@triggers("fitted-in-body", says="fits for each element of")
+def an_encoder_for_each_batch_of_a_generator():
+    labels = np.array(["cat", "dog", "cow", "ant"] * 5)
+
+    def batches():
+        for i in range(0, 20, 5):
+            le = LabelEncoder()
+            yield le.fit_transform(labels[i : i + 5])
+
+    list(tf.data.Dataset.from_generator(batches, output_signature=tf.TensorSpec((None,), tf.int64)))
+
+
+@triggers("fitted-in-body", says="once, in __init__: self.scaler = StandardScaler()")
+def a_scaler_for_each_batch_of_a_sequence():
+    class Rows(tf.keras.utils.PyDataset):
+        def __init__(self, x):
+            super().__init__()
+            self.x, self.scaler = x, None
+            self.scaler = StandardScaler()
+
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            part = self.x[i * 4 : (i + 1) * 4]
+            return self.scaler.fit_transform(part), part[:, :1]
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(Rows(np.random.default_rng(0).random((16, 3))), verbose=0)
+
+
+@near("fitted-in-body")
+def a_scaler_that_a_generator_fits_to_all_rows():
+    x = np.random.default_rng(0).random((16, 3))
+
+    def batches():
+        data = StandardScaler().fit_transform(x)
+        for i in range(0, 16, 4):
+            yield data[i : i + 4]
+
+    list(tf.data.Dataset.from_generator(batches, output_signature=tf.TensorSpec((None, 3), tf.float32)))
+
+
+@near("fitted-in-body")
+def a_scaler_that_is_fitted_in_each_pass():
+    x = np.random.default_rng(0).random((16, 3))
+
+    def batches():
+        passes = 0
+        while passes < 3:
+            data = StandardScaler().fit_transform(x)
+            passes += 1
+            for i in range(0, 16, 4):
+                yield data[i : i + 4]
+
+    list(tf.data.Dataset.from_generator(batches, output_signature=tf.TensorSpec((None, 3), tf.float32)))

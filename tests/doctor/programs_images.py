@@ -66,6 +66,34 @@ def resize_of_numpy_that_repeats_a_gray_image():
     list(mapped_eager(large, np.random.default_rng(0).random((4, 8, 8)).astype(np.float32)))
 
 
+@triggers("garbled-image", says="cv2.resize(img, (8, 6))", pastes=True)
+def resize_of_numpy_for_a_file():
+    import cv2
+
+    cv2.imwrite("one.png", np.arange(360, dtype=np.uint8).reshape(10, 12, 3))
+
+    def load(path):
+        img = cv2.imread(path.decode())
+        img = np.resize(img, (6, 8, 3))
+        return (img / 255.0).astype(np.float32)
+
+    list(mapped(load, ["one.png", "one.png"]))
+
+
+@triggers("garbled-image", says="np.array(img.resize((8, 6)))", pastes=True)
+def resize_of_numpy_for_an_image_of_pil():
+    from PIL import Image
+
+    Image.fromarray(np.arange(360, dtype=np.uint8).reshape(10, 12, 3)).save("two.png")
+
+    def rows():
+        for path in ["two.png", "two.png"]:
+            img = Image.open(path)
+            yield np.resize(img, (6, 8, 3))
+
+    list(tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec((6, 8, 3), tf.uint8)))
+
+
 @triggers("garbled-image", says="cv2.resize(img, (W, H))", pastes=True)
 def a_width_for_a_height_that_reshape_hides():
     import cv2
@@ -123,6 +151,20 @@ def a_result_that_reshape_leaves_as_it_is():
         return tf.reshape(out, (H, W, 3))
 
     list(tf.data.Dataset.from_tensor_slices(np.ones((4, 20, 30, 3), np.float32)).map(load))
+
+
+@near("garbled-image")
+def resize_of_numpy_that_repeats_a_row_of_numbers():
+    import cv2
+
+    cv2.imwrite("three.png", np.zeros((10, 12, 3), np.uint8))
+
+    def load(path):
+        img = cv2.imread(path.decode())
+        hist = np.bincount(img.ravel(), minlength=8)[:8]
+        return np.resize(hist, (4, 8)).astype(np.float32) + np.resize(img.mean((0, 1)), (4, 8)).astype(np.float32)
+
+    list(mapped(load, ["three.png", "three.png"]))
 
 
 @near("garbled-image")

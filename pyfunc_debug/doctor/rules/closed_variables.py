@@ -32,6 +32,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         node, call = found[0]
         known = facts.nodes[node]
         names = [str(name).removesuffix(":0") for name in variables]
+        inside = _made_inside(facts, known)
+        if inside:
+            yield _remade(facts, known, inside, nodes, call)
+            continue
         what = f"variable {names[0]}" if len(names) == 1 else f"variables {', '.join(names)}"
         yield Finding(
             "variable-no-input", "warning", node, () if call is None else (call,),
@@ -41,6 +45,33 @@ def check(facts: Facts) -> Iterator[Finding]:
             _passed(facts, known, names) or _words(facts, known, names),
             known.file, known.line, several(nodes),
         )  # fmt: skip
+
+
+def _made_inside(facts: Facts, node: Node) -> list[ast.Assign]:
+    """The lines of a body that make a variable: `w = tf.Variable(...)`."""
+    function = facts.function(node)
+    own = code.own_nodes(function) if function is not None else []
+    return [
+        one for one in own
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and len(one.targets) == 1
+        and pastes.last_name(one.value.func) in ("Variable", "add_weight") and isinstance(one.targets[0], ast.Name)
+    ]  # fmt: skip
+
+
+def _remade(facts: Facts, node: Node, inside: list[ast.Assign], nodes: Sequence[int], call: int | None) -> Finding:
+    """Of variables that a body makes itself: each call has others, and none is trained."""
+    names, line = [ast.unparse(one.targets[0]) for one in inside], inside[0].lineno
+    what, one = (f"variable {names[0]}", "it") if len(names) == 1 else (f"variables {', '.join(names)}", "them")
+    made = "\n".join(ast.unparse(each) for each in inside)
+    return Finding(
+        "variable-no-input", "warning", node.id, () if call is None else (call,),
+        f"{facts.name(node)} makes the {what} in each call: each has new values, and nothing trains {one}"
+        f"{sites(facts.reader, nodes)}",
+        f"make {one} once, where the model is made (in a layer, in its __init__, as an attribute of self):\n{made}\n"
+        f"and give {one} to the py_function: inp=[..., {', '.join(names)}], with a parameter for each in "
+        f"{facts.name(node)} in the place of line {line}",
+        node.file, line, several(nodes), (f"line {line}: {facts.line(node.file, line)}",),
+    )  # fmt: skip
 
 
 def _read(facts: Facts, node: Node, names: Sequence[str]) -> dict[str, list[ast.expr]]:

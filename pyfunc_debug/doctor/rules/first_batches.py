@@ -1,5 +1,7 @@
 """`next(iter(ds))` in a training loop: it begins the dataset in each turn, and takes its first element.
 
+The same is said of `next(rows())`, which begins a generator in each turn.
+
 Where nothing shuffles it, each step trains with the same batch. Where something does, each step fills the buffer of the
 shuffle again, for one batch.
 """
@@ -7,6 +9,7 @@ shuffle again, for one batch.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +29,8 @@ _SHARE, _LEAST_NS = 0.2, 500_000_000
 _TRAINS = ("GradientTape", "apply_gradients", "minimize", "train_on_batch", "fit")
 _CHANGES = ("Shuffle", "Sample", "Random", "DirectedInterleave")
 """Kinds of datasets, at their beginning, which give another first element in each pass."""
+_DRAWS = re.compile(r"rand|shuffle|choice|sample|permut|noise|augment|rng|next\(|pop\(|read\(|recv|queue|time\(")
+"""What may give a generator another first element."""
 _CALLS = 2
 """How far functions of the file are followed for what trains."""
 
@@ -43,28 +48,40 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         told.add((file, line))
         yield from _finding(facts, file, own, call, entry)
+    for file in facts.files:
+        yield from _of_generators(facts, file)
 
 
 def _first_of(own: Source, line: int) -> ast.Call | None:
-    """The `next(iter(ds))` of a line, if it has one."""
+    """The `next(iter(ds))`, or `next(ds.as_numpy_iterator())`, of a line, if it has one."""
     found = [
         one for one in pastes.walk(own.tree, ast.Call)
         if ast.unparse(one.func) == "next" and len(one.args) == 1 and isinstance(one.args[0], ast.Call)
-        and ast.unparse(one.args[0].func) == "iter" and len(one.args[0].args) == 1
+        and (_is_iter(one.args[0]) or _is_of_arrays(one.args[0]))
         and one.lineno <= line <= (one.end_lineno or one.lineno)
     ]  # fmt: skip
     return found[0] if len(found) == 1 else None
+
+
+def _is_iter(inner: ast.Call) -> bool:
+    return ast.unparse(inner.func) == "iter" and len(inner.args) == 1
+
+
+def _is_of_arrays(inner: ast.expr) -> bool:
+    """Whether a call is that of `ds.as_numpy_iterator()`."""
+    return isinstance(inner, ast.Call) and pastes.last_name(inner.func) == "as_numpy_iterator" and not inner.args
 
 
 def _dataset(call: ast.Call) -> ast.expr:
     """`ds` of `next(iter(ds))`."""
     inner = call.args[0]
     assert isinstance(inner, ast.Call)
-    return inner.args[0]
+    return inner.func.value if isinstance(inner.func, ast.Attribute) and not inner.args else inner.args[0]
 
 
 def _finding(facts: Facts, file: str, own: Source, call: ast.Call, entry: dict[str, Any]) -> Iterator[Finding]:
     dataset, turns = own.text(_dataset(call)), int(entry["iterators"])
+    taken = own.text(call)
     kinds = [stage["kind"] for stage in entry["stages"]]
     changes = any(kind.startswith(_CHANGES) for kind in kinds)
     if changes:
@@ -72,17 +89,17 @@ def _finding(facts: Facts, file: str, own: Source, call: ast.Call, entry: dict[s
         if wall is None or waited < max(_LEAST_NS, _SHARE * wall):
             return
         text = (
-            f"next(iter({dataset})) begins {dataset} in each of {turns:,} turns, so that its shuffle is filled again "
+            f"{taken} begins {dataset} in each of {turns:,} turns, so that its shuffle is filled again "
             f"for one element: they waited {waited / 1e9:.1f} s for that, {percent(waited / wall)} of the time"
         )
     elif any("Generator" in kind or kind.startswith("FlatMap") for kind in kinds):
         text = (
-            f"next(iter({dataset})) begins {dataset}, and its generator, in each of {turns:,} turns, and takes the "
+            f"{taken} begins {dataset}, and its generator, in each of {turns:,} turns, and takes the "
             "first element. If that is the same each time, each step trains with it"
         )
     else:
         text = (
-            f"next(iter({dataset})) begins {dataset} in each of {turns:,} turns, and takes the first element: each "
+            f"{taken} begins {dataset} in each of {turns:,} turns, and takes the first element: each "
             "step trains with the same one"
         )
     yield Finding(
@@ -98,7 +115,8 @@ def _once(facts: Facts, file: str, own: Source, call: ast.Call, stages: list[dic
     dataset = own.text(_dataset(call))
     repeats = "" if any(stage.get("repeats") == -1 for stage in stages) else ".repeat()"
     name = own.unused_name("batches")
-    line = f"{name} = iter({dataset}{repeats})"
+    arrays = _is_of_arrays(call.args[0])
+    line = f"{name} = {dataset}{repeats}.as_numpy_iterator()" if arrays else f"{name} = iter({dataset}{repeats})"
     statement, loop = own.statement(call.lineno), innermost_loop(own, call)
     if statement is None or not isinstance(_dataset(call), (ast.Name, ast.Attribute)):
         return ""
@@ -114,6 +132,50 @@ def _once(facts: Facts, file: str, own: Source, call: ast.Call, stages: list[dic
         first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
         above = pastes.above(facts, file, first, line)
     return pastes.written(above, pastes.replaced(facts, file, {call: f"next({name})"}))
+
+
+def _of_generators(facts: Facts, file: str) -> Iterator[Finding]:
+    """`next(rows())` in a loop that trains, where nothing gives `rows` another first element."""
+    own = pastes.source(facts, file)
+    for call in pastes.walk(own.tree, ast.Call):
+        made = call.args[0] if ast.unparse(call.func) == "next" and len(call.args) == 1 else None
+        loop = innermost_loop(own, call) if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) else None
+        if loop is None or not isinstance(made, ast.Call) or not _with(own, loop, call):
+            continue
+        functions = [one for one in pastes.walk(own.tree, ast.FunctionDef) if one.name == ast.unparse(made.func)]
+        if len(functions) != 1 or _differs(own, functions[0], made, loop):
+            continue
+        text, function = own.text(made), functions[0]
+        name = own.unused_name("batches")
+        endless = any(isinstance(one, ast.While) for one in code.own_nodes(function))
+        lines = [f"{name} = {text}"] if endless else [
+            "import itertools",
+            f"{name} = itertools.chain.from_iterable({text} for _ in itertools.count())",
+        ]  # fmt: skip
+        above = pipelines.above_loop(facts, Frame(file, call.lineno, "", ""), function.name, *lines)
+        yield Finding(
+            NAMES[0], "warning", None, (),
+            f"{own.text(call)} begins {text} in each turn of the loop, and takes its first element: each step trains "
+            "with the same one",
+            pastes.written(above, pastes.replaced(facts, file, {call: f"next({name})"})), file, call.lineno,
+            evidence=(f"line {function.lineno}: {facts.line(file, function.lineno)}",), confidence="likely",
+        )  # fmt: skip
+
+
+def _differs(own: Source, function: ast.FunctionDef, made: ast.Call, loop: ast.For | ast.While) -> bool:
+    """Whether a generator may begin with another element in another turn, or gives none of its own."""
+    inside = code.own_nodes(function)
+    if not any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in inside):
+        return True
+    if any(isinstance(one, (ast.Global, ast.Nonlocal)) for one in inside) or _DRAWS.search(ast.unparse(function)):
+        return True
+    changed = code.stored_names(loop) | {ast.unparse(one.target) for one in pastes.walk(loop, ast.AugAssign)}
+    changed |= {
+        ast.unparse(arg) for one in pastes.walk(loop, ast.Call) if _DRAWS.search(ast.unparse(one.func))
+        for arg in one.args
+    }  # fmt: skip
+    read = code.outside(function, own.tree) | {name for arg in (*made.args, *made.keywords) for name in _names(arg)}
+    return bool(read & changed) or any(isinstance(one, ast.Break) for one in loop.body)
 
 
 def _is_made_above(own: Source, dataset: str, function: ast.FunctionDef) -> bool:

@@ -64,6 +64,55 @@ def check(facts: Facts) -> Iterator[Finding]:
                 told.add((node.file, fit.call.lineno))
                 yield _finding(facts, node, count, fit)
                 break
+    for node, _ in facts.generators.values():
+        function, count = facts.function(node), facts.calls(node.id).count
+        if function is None or node.file is None or count < _LEAST_CALLS:
+            continue
+        own = pastes.source(facts, node.file)
+        for holder in (function, *called_by(own.tree, function)):
+            fit = _fit(holder, own)
+            if fit is None or (node.file, fit.call.lineno) in told or not _each_time(own, function, holder, fit):
+                continue
+            told.add((node.file, fit.call.lineno))
+            yield _finding(facts, node, None, fit)
+            break
+
+
+def _each_time(own: Source, generator: Definition, holder: Definition, fit: _Fit) -> bool:
+    """Whether a generator, or the `__getitem__` of a Sequence, fits for each element, to a part of the data."""
+    item = isinstance(generator, ast.FunctionDef) and generator.name == "__getitem__"
+    use: ast.AST = fit.call
+    if holder is not generator:
+        uses = [
+            one for one in pastes.walk(generator, ast.Call)
+            if isinstance(holder, ast.FunctionDef) and pastes.last_name(one.func) == holder.name
+        ]  # fmt: skip
+        if len(uses) != 1:
+            return False
+        use = uses[0]
+    elif not item and not _is_part(generator, fit.data):
+        return False
+    loops = [one for one in own.around(use) if isinstance(one, (ast.For, ast.While)) and one in ast.walk(generator)]
+    inner = loops[0] if loops else None
+    yields = inner is not None and any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(inner))
+    of_loop = isinstance(inner, ast.For) or (inner is not None and _counts(inner))
+    return item if inner is None else item or (yields and of_loop)
+
+
+def _counts(loop: ast.AST) -> bool:
+    """Whether a `while` moves a place on: `i += batch_size`."""
+    return any(isinstance(one, ast.AugAssign) for one in ast.walk(loop))
+
+
+def _is_part(function: Definition, node: ast.expr, deep: int = _LEAST_CALLS) -> bool:
+    """Whether an expression is a part of other data: `labels[i:j]`, or a name that was given such a part."""
+    if any(isinstance(one, ast.Subscript) for one in ast.walk(node)):
+        return True
+    names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+    targets = {name for one in pastes.walk(function, ast.For) for name in code.stored_names(one.target)}
+    if targets & set(names):
+        return True
+    return deep > 0 and any(_is_part(function, made, deep - 1) for n in names for made in pastes.assigned(function, n))
 
 
 def _fit(function: Definition, own: Source) -> _Fit | None:
@@ -98,27 +147,31 @@ def _class(value: ast.expr, function: Definition, own: Source) -> str:
     return ast.unparse(value.func) if isinstance(value, ast.Call) else ""
 
 
-def _finding(facts: Facts, node: Node, count: int, fit: _Fit) -> Finding:
+def _finding(facts: Facts, node: Node, count: int | None, fit: _Fit) -> Finding:
+    """Of an object that is fitted in a body, or for each element of a generator where no count of calls is given."""
+    one = "call" if count is not None else "element"
     own, kind = pastes.source(facts, node.file), fit.made.rpartition(".")[2]
     if _NUMBERS.search(fit.made):
-        means = f"{kind} numbers what one call holds: the first is 0 in each, whatever it is"
+        means = f"{kind} numbers what one {one} holds: the first is 0 in each, whatever it is"
     elif _WORDS.search(fit.made):
-        means = f"{kind} numbers the words of one call: a word has another number in another call"
+        means = f"{kind} numbers the words of one {one}: a word has another number in another {one}"
     else:
-        means = f"{kind} takes its bounds or its mean from one call: how a whole input differs from others is lost"
+        means = f"{kind} takes its bounds or its mean from one {one}: how a whole input differs from others is lost"
     whole = own.text(fit.call)
     value = fit.call.func.value  # type: ignore[attr-defined]  # a method's
     name = ast.unparse(value) if isinstance(value, (ast.Name, ast.Attribute)) else _name(own, kind)
     made = own.text(pastes.assigned(own.tree, name)[0]) if pastes.assigned(own.tree, name) else f"{fit.made}()"
     rest = _FITS[fit.call.func.attr]  # type: ignore[attr-defined]
     fits = "fit" if rest else fit.call.func.attr  # type: ignore[attr-defined]
+    where = "in __init__" if name.startswith("self.") else "above the function"
     once = f"{name} = {made}; {name}.{fits}(...)  # with all training data"
     then = f"{name}.{rest}({own.text(fit.data)})" if rest else "nothing: what it is fitted to stays"
     goes = "" if fit.inside is None else f"; without line {fit.inside}"
     return Finding(
         NAMES[0], "warning", node.id, (),
-        f"{whole} fits in each of {count:,} calls, to that call's input alone. {means}",
-        f"once, above the function: {once}\nin line {fit.call.lineno}, for {whole}: {then}{goes}",
+        (f"{whole} fits in each of {count:,} calls, to that call's input alone. {means}" if count is not None else
+         f"{whole} fits for each element of {node.body}, to that element's values alone. {means}"),
+        f"once, {where}: {once}\nin line {fit.call.lineno}, for {whole}: {then}{goes}",
         node.file, fit.call.lineno,
         evidence=(f"line {fit.call.lineno}: {facts.line(node.file, fit.call.lineno)}",), confidence="likely",
     )  # fmt: skip

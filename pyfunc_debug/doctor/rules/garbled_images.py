@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies.body_inputs import Given, as_given, given
+from pyfunc_debug.doctor.bodies.run_functions import Ran, functions_that_ran
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.doctor.failures.reading.symbols import sizes_of
@@ -20,6 +21,10 @@ from pyfunc_debug.interception.graphs.reshapes import is_permuted
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("garbled-image",)
+_READS = ("imread", "imdecode", "load_img")
+"""Functions that give an image of the size that its file has."""
+_KEEPS = ("array", "asarray", "img_to_array", "cvtColor", "convert", "astype", "open")
+_DEEP = 5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -30,6 +35,12 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call)):
             found = _reshaped(facts, group, function, call) or _resized(facts, group, function, call)
+            if found is not None:
+                yield found
+                break
+    for ran in functions_that_ran(facts):
+        for call in (one for one in code.own_nodes(ran.function) if isinstance(one, ast.Call)):
+            found = _resized_read(facts, ran, call)
             if found is not None:
                 yield found
                 break
@@ -110,22 +121,88 @@ def _resized(facts: Facts, group: Sequence[Node], function: Definition, call: as
     first = next((one for one in seen if sizes is not None and _is_scaled(one, sizes)), None)
     if sizes is None or first is None:
         return None
-    text, asked = pastes.text_of(facts, node.file, call.args[0]), call.args[1]
-    tf = pastes.module(facts, node.file, "tensorflow") or "tf"
-    shape = asked.elts[:2] if isinstance(asked, (ast.Tuple, ast.List)) else []
-    both = ", ".join(pastes.text_of(facts, node.file, one) for one in shape)
-    image = text if len(sizes) > 2 else f"{text}[..., None]"
-    new = f"{tf}.image.resize({image}, ({both})).numpy()" + ("" if len(sizes) > 2 else "[..., 0]")
-    fix = pastes.written(pastes.replaced(facts, node.file, {call: f"{new}.astype({text}.dtype)"})) if both else ""
+    text, fix = pastes.text_of(facts, node.file, call.args[0]), _scaled(facts, node.file, call, sizes)
     more = math.prod(sizes) > math.prod(first.shape)
     how = "repeats it until it has as many" if more else "drops the rest"
     return Finding(
         NAMES[0], "error", node.id, (first.call,),
         f"{np}.resize does not scale an image: it takes the numbers of {text} {sizes_of(first.shape)} as one row, "
         f"{how}, and cuts it into {sizes_of(sizes)}",
-        fix or f"{tf}.image.resize(image, (height, width)).numpy()", node.file, call.lineno,
+        fix, node.file, call.lineno,
         evidence=(facts.shown(first.call),),
     )  # fmt: skip
+
+
+def _resized_read(facts: Facts, ran: Ran, call: ast.Call) -> Finding | None:
+    """`np.resize(img, (32, 32, 3))` of an image that the function reads from a file."""
+    np = pastes.module(facts, ran.file, "numpy")
+    if np is None or dotted(call.func) != f"{np}.resize" or len(call.args) != 2 or call.keywords:
+        return None
+    sizes = sizes_in(facts, ran.file, call.args[1:])
+    read = _read(ran, call.args[0], call) if sizes is not None and len(sizes) in (2, 3) and min(sizes) > 0 else None
+    if read is None or sizes is None or (len(sizes) == 2) != _is_gray(read[0]):
+        return None
+    text = pastes.text_of(facts, ran.file, call.args[0])
+    return Finding(
+        NAMES[0], "error", ran.group[0].id if ran.group else None, (),
+        f"{np}.resize does not scale an image: it takes the numbers of {text} as one row, drops the rest of them or "
+        f"repeats them, and cuts the row into {sizes_of(sizes)}. An image of another size lands as stripes",
+        _scaled(facts, ran.file, call, sizes, np if read[1] else ""), ran.file, call.lineno,
+        evidence=(f"line {call.lineno}: {facts.line(ran.file, call.lineno)}",), confidence="likely",
+    )  # fmt: skip
+
+
+def _read(ran: Ran, node: ast.expr, call: ast.Call, deep: int = _DEEP) -> tuple[ast.Call, bool] | None:
+    """The call that reads an image, and whether it is one of PIL's still; by what was assigned to a name last."""
+    if isinstance(node, ast.Call):
+        name = pastes.last_name(node.func)
+        if name in _READS or (name == "open" and dotted(node.func).endswith("Image.open")):
+            return node, name in ("open", "load_img")
+        of_method = isinstance(node.func, ast.Attribute) and name in ("astype", "convert")
+        inner = node.func.value if of_method and isinstance(node.func, ast.Attribute) else next(iter(node.args), None)
+        found = _read(ran, inner, call, deep - 1) if name in _KEEPS and inner is not None and deep else None
+        return None if found is None else (found[0], found[1] and name == "convert")
+    if not isinstance(node, ast.Name) or not deep:
+        return None
+    made = [
+        one for one in code.own_nodes(ran.function)
+        if isinstance(one, ast.Assign) and one.lineno <= node.lineno and one.value is not call
+        and [ast.unparse(target) for target in one.targets] == [node.id]
+    ]  # fmt: skip
+    before = [one for one in made if not any(part is node for part in ast.walk(one))]
+    last = max(before, key=lambda one: one.lineno, default=None)
+    return None if last is None else _read(ran, last.value, call, deep - 1)
+
+
+def _is_gray(read: ast.Call) -> bool:
+    """`cv2.imread(path, 0)`."""
+    return any(ast.unparse(one).endswith(("0", "GRAYSCALE", "grayscale'", "'L'")) for one in read.args[1:])
+
+
+def _scaled(facts: Facts, file: str | None, call: ast.Call, sizes: Sequence[int], of_pil: str = "") -> str:
+    """What scales the image in the place of `np.resize`, as a paste; by words where the sizes are not written.
+
+    Args:
+      facts: The recording.
+      file: The file of the call.
+      call: The call of `np.resize`.
+      sizes: What it makes.
+      of_pil: For an image of PIL's the name of NumPy, which makes an array of it.
+    """
+    text, asked = pastes.text_of(facts, file, call.args[0]), call.args[1]
+    shape = asked.elts[:2] if isinstance(asked, (ast.Tuple, ast.List)) else []
+    height, width = [pastes.text_of(facts, file, one) for one in shape] or ("", "")
+    cv2 = pastes.module(facts, file, "cv2")
+    if of_pil and height:
+        new = f"{of_pil}.array({text}.resize(({width}, {height})))"
+    elif cv2 is not None and height:
+        new = f"{cv2}.resize({text}, ({width}, {height}))"
+    else:
+        tf = pastes.module(facts, file, "tensorflow") or "tf"
+        image = text if len(sizes) > 2 else f"{text}[..., None]"
+        new = f"{tf}.image.resize({image}, ({height or 'height'}, {width or 'width'})).numpy()"
+        new += f"{'' if len(sizes) > 2 else '[..., 0]'}.astype({text}.dtype)"
+    return (pastes.written(pastes.replaced(facts, file, {call: new})) if height else "") or new
 
 
 def _is_scaled(one: Given, sizes: Sequence[int]) -> bool:

@@ -150,8 +150,18 @@ def _is_emptied(own: Source, init: ast.FunctionDef, name: str) -> bool:
 
 
 def _is_read(own: Source, methods: dict[str, ast.FunctionDef], name: str) -> bool:
-    """Whether the result, or what it calls, reads all of an attribute: no history, of which it reads the last."""
-    todo, seen = ["result"], set()
+    """Whether the result, or what it calls, reads all of an attribute: no history, of which it reads the last.
+
+    What a body returns is taken for the result's, too: `self.last = tf.numpy_function(self._mean, ...)`.
+    """
+    returning = [
+        key for key, method in methods.items()
+        if key not in ("__init__", "update_state") and any(
+            isinstance(one, ast.Return) and one.value is not None and name in ast.unparse(one.value)
+            for one in code.own_nodes(method)
+        )
+    ]  # fmt: skip
+    todo, seen = ["result", *returning], set()
     while todo:
         one = todo.pop()
         if one in seen or one not in methods:
