@@ -20,6 +20,7 @@ from tests.doctor import programs_asked_tables as programs_asked_tables
 from tests.doctor import programs_batch_axes as programs_batch_axes
 from tests.doctor import programs_batch_statistics as programs_batch_statistics
 from tests.doctor import programs_called_by_keras as programs_called_by_keras
+from tests.doctor import programs_caught as programs_caught
 from tests.doctor import programs_channel_orders as programs_channel_orders
 from tests.doctor import programs_compiled as programs_compiled
 from tests.doctor import programs_computed_once as programs_computed_once
@@ -124,6 +125,7 @@ WORDS = {
     "batch-draw": "where the body is written for one image only its author can say",
     "augmented-validation": "what of a function is augmentation only its author knows",
     "all-dropped": "what an except hid is known when it raises: then another cause is told",
+    "caught-error": "what an except hid is known when it raises: then another cause is told",
     "changed-by-hand": "nothing is wrong with the program",
     "constant-output": "whether it is meant to be constant only its author knows",
     "empty-fit": "which rows were meant only its author knows",

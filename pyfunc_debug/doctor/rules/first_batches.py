@@ -164,7 +164,7 @@ def _of_generators(facts: Facts, file: str) -> Iterator[Finding]:
 
 def _differs(own: Source, function: ast.FunctionDef, made: ast.Call, loop: ast.For | ast.While) -> bool:
     """Whether a generator may begin with another element in another turn, or gives none of its own."""
-    inside = code.own_nodes(function)
+    inside = list(code.own_nodes(function))
     if not any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in inside):
         return True
     if any(isinstance(one, (ast.Global, ast.Nonlocal)) for one in inside) or _DRAWS.search(ast.unparse(function)):

@@ -13,7 +13,7 @@ import numpy as np
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit
-from pyfunc_debug.doctor.rules import whole_stores
+from pyfunc_debug.doctor.rules import caught_errors, whole_stores
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("constant-output", "saturated", "range-jump")
@@ -33,7 +33,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     looked_at = list(_looked_at(facts))
     for group, ids, rows in looked_at:
         if len({row[5] for row in rows}) == 1 and rows[0][5] is not None:
-            yield from _constant(facts, group[0], ids)
+            yield from () if caught_errors.is_said(facts, group) else _constant(facts, group[0], ids)
         yield from _saturated(facts, group[0], rows)
     usual = {group[0].id: size for group, _, rows in looked_at if (size := _usual(rows)) > 0}
     largest = _largest(facts, _JUMP * min(usual.values())) if usual else {}
