@@ -354,8 +354,11 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
         known[place] = tuple(sizes)
     for shape, last in _of_loop(situation):
         at = _place(last, op)
-        if at is not None and at < len(known) and known[at] is None:
+        one = known[at] if at is not None and at < len(known) else None
+        if at is not None and at < len(known) and one is None:
             known[at] = shape
+        elif at is not None and one is not None and one != shape and len(one) == len(shape):  # it grows in each round
+            known[at] = tuple(a if a == b else None for a, b in zip(one, shape))
     known = _of_any_batch(known, situation, node, op, spot, call)
     into = _into_variable(situation, node, call, tensor) if not sure else None
     if into is not None:
