@@ -73,12 +73,14 @@ from tests.doctor import programs_session_runs as programs_session_runs
 from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_set_orders as programs_set_orders
 from tests.doctor import programs_shared_numbers as programs_shared_numbers
+from tests.doctor import programs_shuffled_rows as programs_shuffled_rows
 from tests.doctor import programs_shuffled_sequences as programs_shuffled_sequences
 from tests.doctor import programs_shuffled_windows as programs_shuffled_windows
 from tests.doctor import programs_shuffles as programs_shuffles
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_small_shuffles as programs_small_shuffles
+from tests.doctor import programs_sounds as programs_sounds
 from tests.doctor import programs_summaries as programs_summaries
 from tests.doctor import programs_taken_ids as programs_taken_ids
 from tests.doctor import programs_threads as programs_threads

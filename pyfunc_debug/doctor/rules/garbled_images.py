@@ -33,8 +33,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         function = facts.function(group[0])
         if function is None or not any(facts.calls(one.id).count for one in group):
             continue
-        for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call)):
-            found = _reshaped(facts, group, function, call) or _resized(facts, group, function, call)
+        for part in code.own_nodes(function):
+            found = _turned(facts, group, function, part)
+            if isinstance(part, ast.Call):
+                found = found or _reshaped(facts, group, function, part) or _resized(facts, group, function, part)
             if found is not None:
                 yield found
                 break
@@ -109,6 +111,41 @@ def of_axes(
         pastes.written(pastes.replaced(facts, file, {call: new})) or new, file, call.lineno,
         evidence=(f"line {call.lineno}: {facts.line(file, call.lineno)}",),
     )  # fmt: skip
+
+
+def _turned(facts: Facts, group: Sequence[Node], function: Definition, part: ast.AST) -> Finding | None:
+    """`img.T` of an image with its channels first, which exchanges its height and width, too."""
+    node, np = group[0], pastes.module(facts, group[0].file, "numpy")
+    image: ast.expr | None = None
+    if isinstance(part, ast.Attribute) and part.attr == "T":
+        image = part.value
+    elif isinstance(part, ast.Call) and not part.keywords and dotted(part.func) == f"{np}.transpose":
+        image = part.args[0] if len(part.args) == 1 else None
+    elif isinstance(part, ast.Call) and not part.args and not part.keywords and isinstance(part.func, ast.Attribute):
+        image = part.func.value if part.func.attr == "transpose" else None
+    name = as_given(function, image) if image is not None else ""
+    seen = given(facts, group, name) if name else []
+    shapes = {one.shape for one in seen}
+    if image is None or not isinstance(part, ast.expr) or not shapes or not all(map(_is_first, shapes)):
+        return None
+    if sum("transpose" in ast.unparse(one) or ".T" in ast.unparse(one) for one in pastes.returns(function)) > 1:
+        return None
+    text, shape = pastes.text_of(facts, node.file, image), seen[0].shape
+    own = pastes.source(facts, node.file)
+    new = f"{own.atom(image)}.transpose(1, 2, 0)"
+    return Finding(
+        NAMES[0], "warning", node.id, (seen[0].call,),
+        f"{pastes.text_of(facts, node.file, part)} turns all axes round: {text} is {sizes_of(shape)}, channels, height "
+        f"and width, and becomes width, height and channels, {sizes_of(shape[::-1])}. The image lies on its side, "
+        "mirrored",
+        pastes.written(pastes.replaced(facts, node.file, {part: new})) or new, node.file, part.lineno,
+        evidence=(facts.shown(seen[0].call),), confidence="likely",
+    )  # fmt: skip
+
+
+def _is_first(shape: Sequence[int]) -> bool:
+    """Whether a shape is that of an image with its channels first."""
+    return len(shape) == 3 and shape[0] in (3, 4) and min(shape[1:]) > 4
 
 
 def _resized(facts: Facts, group: Sequence[Node], function: Definition, call: ast.Call) -> Finding | None:
