@@ -82,6 +82,7 @@ from tests.doctor import programs_slopes as programs_slopes
 from tests.doctor import programs_small_shuffles as programs_small_shuffles
 from tests.doctor import programs_sounds as programs_sounds
 from tests.doctor import programs_summaries as programs_summaries
+from tests.doctor import programs_taken_apart as programs_taken_apart
 from tests.doctor import programs_taken_ids as programs_taken_ids
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor import programs_traced_values as programs_traced_values
