@@ -25,6 +25,7 @@ from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.program.file_limit import room_for_files
 from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
 from pyfunc_debug.program.machine import Beside
@@ -322,7 +323,8 @@ class LiveRecording(Recording):
         self.note_end(error)
         if error is not None:
             self.explain_failure(error)
-            chain(error, board.as_written)  # it will be displayed when the hooks that do this are gone
+            with room_for_files(str(error)):
+                chain(error, board.as_written)  # it will be displayed when the hooks that do this are gone
         self.stop()
 
     def explain_failure(self, error: BaseException, quietly: bool = False) -> Finding | None:
@@ -340,6 +342,11 @@ class LiveRecording(Recording):
         if self._explained is error or not isinstance(error, (Exception, KeyboardInterrupt)):
             return None
         self._explained = error
+        with room_for_files(str(error)):
+            return self._explained_failure(error, quietly)
+
+    def _explained_failure(self, error: BaseException, quietly: bool) -> Finding | None:
+        assert self._recorder is not None
         try:
             if self._interception is None:  # TensorFlow was not imported, or that failed
                 return self._explain_import(error, quietly)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
+from pyfunc_debug.program.file_limit import room_for_files
 from pyfunc_debug.program.frames import is_user, user_traceback
 from pyfunc_debug.stops.stop import Abort
 
@@ -178,6 +179,10 @@ class Display:
         return None
 
     def _display(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        with room_for_files(str(error)):
+            self._displayed(kind, error, traceback)
+
+    def _displayed(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         hook = self._excepthook or sys.__excepthook__
         interrupt = self._interrupt(error)
         if interrupt is not None:

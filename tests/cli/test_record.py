@@ -351,3 +351,26 @@ def test_of_a_program_in_which_nothing_was_traced_the_text_is_kept_and_its_traps
     done = forked.run("-m", "pyfunc_debug", "record", "columns.py", cwd=tmp_path, env=ENVIRONMENT)
     assert done.returncode == 0
     assert "Lambda(lambda t, j: t[:, j:j + 1], arguments={'j': j})" in done.stderr.replace(" : ", ":")
+
+
+FILES = """
+import os, resource
+import numpy as np, tensorflow as tf
+open("one.txt", "w").write("1 2 3")
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+kept = []
+def rows():
+    while True:
+        kept.append(open("one.txt"))
+        yield np.array(kept[-1].read().split(), np.float32)
+for row in tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec((3,), tf.float32)):
+    pass
+"""
+
+
+def test_a_program_that_has_opened_all_files_that_it_may_is_explained(tmp_path):
+    (tmp_path / "files.py").write_text(FILES)
+    done = run(sys.executable, "-m", "pyfunc_debug", "record", "files.py", cwd=tmp_path)
+    assert "pyfunc-debug: files.py:9: this process has as many files open as it may" in done.stderr
+    assert "trouble" not in done.stderr
+    assert "During handling" not in done.stderr
