@@ -131,6 +131,36 @@ def single_rows_of_a_dataset_with_the_labels_of_others():
         print(float(tf.reduce_sum(one) * label))
 
 
+@triggers("wrong-batches", says="draws once, above `while`, and each turn takes the same rows", pastes=True)
+def rows_that_are_drawn_once():
+    x, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
+
+    def batches(size):
+        rows = np.random.randint(0, 20, size=size)
+        while True:
+            yield x[rows], y[rows]
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(batches(4), steps_per_epoch=5, verbose=0)
+
+
+@near("wrong-batches")
+def an_order_that_is_drawn_once():
+    x, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
+
+    def batches(size):
+        order, place = np.random.permutation(20), 0
+        while True:
+            rows = order[place : place + size]
+            place = (place + size) % 20
+            yield x[rows], y[rows]
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(batches(4), steps_per_epoch=5, verbose=0)
+
+
 @near("wrong-batches")
 def two_sets_of_pictures_without_pairs():
     horses, zebras = np.random.rand(20, 8, 8, 3).astype("float32"), np.random.rand(20, 8, 8, 3).astype("float32")

@@ -125,6 +125,27 @@ def predictions_of_arrays_beside_their_labels():
     print(np.mean((scores.ravel() > 0.5) == Y_test))
 
 
+@triggers("shuffled-results", says="what predict gives of self.generator does not fit", pastes=True)
+def predictions_of_a_callback_beside_the_classes_of_its_generator():
+    class Scores(keras.callbacks.Callback):
+        def __init__(self, generator=None):
+            super().__init__()
+            self.generator = generator
+
+        def on_epoch_end(self, epoch, logs=None):
+            true_classes = self.generator.classes
+            predictions = self.model.predict(self.generator, verbose=0)
+            print("close", np.isclose(true_classes, np.ravel(predictions)))
+
+    datagen = tf.keras.preprocessing.image.ImageDataGenerator(rescale=1 / 255)
+    train = datagen.flow_from_directory(pictures(), target_size=(4, 4), class_mode="binary")
+    held = datagen.flow_from_directory(pictures(), target_size=(4, 4), class_mode="binary")
+    model = flat()
+    model.compile("adam", "mse")
+    scores = Scores(held)
+    model.fit(train, epochs=1, validation_data=held, callbacks=[scores], verbose=0)
+
+
 @near("shuffled-results")
 def predictions_of_a_directory_in_order():
     datagen = tf.keras.preprocessing.image.ImageDataGenerator(rescale=1 / 255)
@@ -697,6 +718,43 @@ def steps_of_rows_without_a_size_in_the_call():
     rows = np.arange(12)
     model = one_unit()
     model.fit(x=batches_of(rows), steps_per_epoch=len(rows), verbose=0)
+
+
+@triggers("counted-steps", says="gen.train_batches counts rows", pastes=True)
+def steps_that_an_object_counts():
+    class Pairs:
+        def __init__(self, keys, batch_size):
+            self.keys, self.batch_size = keys, 0
+            self.batch_size = batch_size
+            self.train_batches = len(keys)
+
+        def generate(self):
+            rows = []
+            while True:
+                for key in self.keys:
+                    rows.append([float(key)])
+                    if len(rows) == self.batch_size:
+                        yield np.array(rows), np.array(rows)
+                        rows = []
+
+    gen = Pairs(list(range(12)), 4)
+    one_unit().fit(gen.generate(), steps_per_epoch=gen.train_batches, verbose=0)
+
+
+@near("counted-steps")
+def steps_of_batches_that_an_object_counts():
+    class Pairs:
+        def __init__(self, keys, batch_size):
+            self.batches = np.array_split(np.array(keys, "float32")[:, None], len(keys) // batch_size)
+            self.steps = len(self.batches)
+
+        def generate(self):
+            while True:
+                for rows in self.batches:
+                    yield rows, rows
+
+    gen = Pairs(list(range(12)), 4)
+    one_unit().fit(gen.generate(), steps_per_epoch=gen.steps, verbose=0)
 
 
 @near("counted-steps")

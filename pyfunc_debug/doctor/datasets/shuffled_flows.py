@@ -73,7 +73,7 @@ def are_matched(
 
 def _flow(tree: ast.Module | None, call: ast.Call) -> ast.Call | None:
     """The call of `flow_from_directory` or its like that gives what a call predicts from."""
-    given = call.args[0]
+    given = handed_in(tree, call.args[0])
     for _ in range(_FOLLOWED):
         if not isinstance(given, ast.Name):
             break
@@ -85,6 +85,27 @@ def _flow(tree: ast.Module | None, call: ast.Call) -> ast.Call | None:
     return given if found and isinstance(given, ast.Call) else None
 
 
+def handed_in(tree: ast.Module | None, given: ast.expr) -> ast.expr:
+    """What the one call of a class gives for `self.data`, if its `__init__` keeps a parameter as that; else itself."""
+    if not isinstance(given, ast.Attribute) or ast.unparse(given.value) != "self":
+        return given
+    kept = pastes.assigned(tree, ast.unparse(given))
+    if len(kept) != 1 or not isinstance(kept[0], ast.Name):
+        return given
+    for holder in pastes.walk(tree, ast.ClassDef):
+        init = next((one for one in holder.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+        names = [one.arg for one in init.args.args[1:]] if init is not None else []
+        if init is None or kept[0].id not in names or all(part is not kept[0] for part in ast.walk(init)):
+            continue
+        calls = [one for one in pastes.walk(tree, ast.Call) if pastes.last_name(one.func) == holder.name]
+        if len(calls) != 1:
+            return given
+        place = names.index(kept[0].id)
+        named = next((word.value for word in calls[0].keywords if word.arg == kept[0].id), None)
+        return named or (calls[0].args[place] if place < len(calls[0].args) else given)
+    return given
+
+
 def _keeps_order(flow: ast.Call) -> bool:
     """Whether a call says that it shuffles not, or says more than its text shows."""
     named = {one.arg: one.value for one in flow.keywords}
@@ -94,7 +115,7 @@ def _keeps_order(flow: ast.Call) -> bool:
 
 def _truth(tree: ast.Module | None, given: ast.expr, flow: ast.Call, results: set[str], made_of: Made) -> set[str]:
     """Variables that hold the labels or names of what is predicted, in the order of the files or arrays."""
-    name = given.id if isinstance(given, ast.Name) else ""
+    name = ast.unparse(given) if isinstance(given, (ast.Name, ast.Attribute)) else ""
     found = {name} - {""}
     for one in pastes.walk(tree, ast.Assign):
         read = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
@@ -11,6 +12,7 @@ from pyfunc_debug.doctor.failures.reading.source import Source, indent_of, names
 from pyfunc_debug.doctor.generators.batches import Batches, Seen
 
 _LONGEST = 24
+_DRAWS = re.compile(r"random\.(?:randint|choice|permutation|sample|choices|rand|integers)|rng\.\w+\(")
 
 
 def of_counter(facts: Facts, batches: Batches) -> Seen | None:
@@ -114,6 +116,36 @@ def _of_tuples(function: ast.FunctionDef) -> dict[ast.Call, int]:
         if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and ast.unparse(one.value.func) == "len"
         and (name := ast.unparse(one.value.args[0])) in tuples
     }  # fmt: skip
+
+
+def of_draw(facts: Facts, batches: Batches) -> Seen | None:
+    """Rows that are drawn once, above `while True`, and taken in each turn of it."""
+    own = pastes.source(facts, batches.file)
+    loops = [one for one in batches.function.body if isinstance(one, ast.While)]
+    if len(batches.yields) != 1 or len(loops) != 1 or not batches.all_same():
+        return None
+    above = batches.function.body[: batches.function.body.index(loops[0])]
+    read = {one.id for one in pastes.walk(loops[0], ast.Name)}
+    stored = code.stored_names(loops[0])
+    drawn = [
+        one for one in above
+        if isinstance(one, ast.Assign) and _DRAWS.search(ast.unparse(one.value))
+        and code.stored_names(one) & read - stored
+    ]  # fmt: skip
+    if len(drawn) != 1 or batches.yields[0] not in ast.walk(loops[0]):
+        return None
+    statement, first = drawn[0], loops[0].body[0]
+    lines = [own.lines[number - 1] for number in range(loops[0].lineno, first.lineno)]
+    gone = range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+    kept = [own.lines[number - 1] for number in range(statement.lineno, loops[0].lineno) if number not in gone]
+    indent = indent_of(own.lines[first.lineno - 1])
+    moved = [indent + own.lines[number - 1].strip() for number in gone]
+    fix = pastes.written(Edit(batches.file, statement.lineno, first.lineno - 1, (*kept, *lines, *moved)))
+    return Seen(
+        f"all {len(batches.each):,} batches that {batches.function.name} gave were the same: line {statement.lineno} "
+        f"draws once, above `while`, and each turn takes the same rows",
+        fix, statement.lineno,
+    )  # fmt: skip
 
 
 def of_index(facts: Facts, batches: Batches) -> Seen | None:

@@ -32,6 +32,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         pieces: dict[ast.expr, str] = {}
         for word in fit.keywords:
             rows = _counted(facts, file, fit, word)
+            rows = rows if rows is not None else _kept_count(facts, file, fit, word)
             if rows is not None and (rows or _are_batches(facts, file, fit, word)):
                 pieces[word.value] = f"-(-{pastes.text_of(facts, file, word.value)} // {rows or noticed['rows']})"
         steps = next((one.value for one in fit.keywords if one.arg == "steps_per_epoch"), None)
@@ -45,6 +46,30 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"so that an epoch of {noticed['steps']:,} steps goes over them some {noticed['rows']} times",
             pastes.all_replaced(facts, file, pieces), file, line, confidence="likely",
         )  # fmt: skip
+
+
+def _kept_count(facts: Facts, file: str, fit: ast.Call, word: ast.keyword) -> str | None:
+    """How a call writes the rows of a batch, where an argument is an attribute that counts rows.
+
+    `self.steps = len(keys)`, and `gen.generate()` is what gives the batches: "gen.batch_size", or "".
+    """
+    given = _given(fit, str(word.arg)) if word.arg in _STEPS else None
+    if not isinstance(word.value, ast.Attribute) or not isinstance(word.value.value, ast.Name):
+        return None
+    owner = word.value.value.id
+    method = given.func if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) else None
+    made = pastes.assigned(facts.tree(file), owner)
+    if method is None or ast.unparse(method.value) != owner or len(made) != 1 or not isinstance(made[0], ast.Call):
+        return None
+    for holder in pastes.walk(facts.tree(file), ast.ClassDef):
+        counts = pastes.assigned(holder, f"self.{word.value.attr}")
+        if holder.name != pastes.last_name(made[0].func) or len(counts) != 1:
+            continue
+        count = counts[0]
+        plain = isinstance(count, ast.Call) and ast.unparse(count.func) == "len" and len(count.args) == 1
+        if plain and "batch" not in ast.unparse(count):
+            return f"{owner}.batch_size" if pastes.assigned(holder, "self.batch_size") else ""
+    return None
 
 
 def _divided_twice(facts: Facts) -> Iterator[Finding]:

@@ -25,6 +25,7 @@ _LOOKS = (
     list_batches.single,
     same_batches.of_counter,
     same_batches.of_index,
+    same_batches.of_draw,
     used_counters.of_counter,
     index_slices.of_slices,
     unfilled_rows.of_last,

@@ -61,8 +61,15 @@ def _told(spot: Spot, call: ast.Call, inside: ast.expr, shapes: list[tuple[int, 
         new = f'{keras_name(spot)}.utils.pad_sequences({text(call.args[0])}, padding="post"{dtype})'
         cause += " Padded with zeros at their ends they have one length."
         advice = "Pad them to one length."
-    elif {len(shape) for shape in shapes} == {2, 3}:
+    elif {len(shape) for shape in shapes} == {2, 3} or _differ_in_colors(shapes):
         advice = "Some have an axis for colors, and others have none, as gray images: read all of them as one kind."
+        if _differ_in_colors(shapes):
+            advice = "They have different channels, as images with an alpha channel: read all of them as one kind."
+        read = _as_colors(spot, inside)
+        if read is not None:
+            cause += f" {advice.partition(':')[0]}. As RGB all have three channels."
+            edit = edit_of(spot.file, spot.source.replaced(dict([read])))
+            return Explanation(RULE, spot.file, read[0].lineno, cause, edit, "" if edit else advice, "likely")
     elif {len(shape) for shape in shapes} == {3} and len({shape[2] for shape in shapes}) == 1:
         resized = _resized(spot, inside, shapes[0])
         if resized is not None:
@@ -71,6 +78,47 @@ def _told(spot: Spot, call: ast.Call, inside: ast.expr, shapes: list[tuple[int, 
         advice = "Resize them where they are read."
     edit = edit_of(spot.file, spot.source.replaced({call: new})) if new is not None else None
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else advice, "likely")
+
+
+def _differ_in_colors(shapes: list[tuple[int, ...]]) -> bool:
+    return {len(one) for one in shapes} == {3} and len({one[:2] for one in shapes}) == 1
+
+
+def _as_colors(spot: Spot, images: ast.expr) -> tuple[ast.expr, str] | None:
+    """Where an image of PIL's is made an array that a list gets, and that with three channels."""
+    function, name = spot.function, dotted(images)
+    if function is None or not name:
+        return None
+    added = [
+        one.args[0] for one in calls(function)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "append" and dotted(one.func.value) == name
+        and len(one.args) == 1
+    ]  # fmt: skip
+    if len(added) != 1:
+        return None
+    value = added[0]
+    if isinstance(value, ast.Name):
+        made = [
+            one.value for one in ast.walk(function)
+            if isinstance(one, ast.Assign) and [dotted(each) for each in one.targets] == [value.id]
+        ]  # fmt: skip
+        value = made[-1] if made else value
+    held = {
+        dotted(item.optional_vars) for one in ast.walk(function) if isinstance(one, ast.With) for item in one.items
+        if item.optional_vars is not None and _opens(item.context_expr)
+    } | {
+        dotted(one.targets[0]) for one in ast.walk(function) if isinstance(one, ast.Assign) and _opens(one.value)
+    }  # fmt: skip
+    for one in ast.walk(value):
+        if isinstance(one, ast.Call) and _opens(one):
+            return one, f'{spot.source.text(one)}.convert("RGB")'
+        if isinstance(one, ast.Name) and one.id in held:
+            return one, f'{one.id}.convert("RGB")'
+    return None
+
+
+def _opens(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and dotted(node.func).endswith("Image.open")
 
 
 def _resized(spot: Spot, images: ast.expr, shape: tuple[int, ...]) -> str | None:

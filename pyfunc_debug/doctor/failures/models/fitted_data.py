@@ -46,7 +46,10 @@ def explain(situation: Situation) -> Explanation | None:
 def _iterator(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
     """`zip(images, masks)`: of Python's iterators, Keras takes generators only."""
     nodes = [given[name] for name in ("x", "validation_data") if name in given]
-    found = [one for one in nodes if (kind := _kind(one, spot)) in _ITERATORS or kind.lower().endswith("iterator")]
+    found = [
+        one for one in nodes
+        if (kind := _kind(one, spot)) in _ITERATORS or kind.lower().endswith("iterator") or _iterates(lookup(one, spot))
+    ]  # fmt: skip
     found = [one for one in found if not of_keras(type(lookup(one, spot)), "PyDataset")]  # Keras takes its own
     if not found:
         return None
@@ -57,6 +60,13 @@ def _iterator(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:
         "A generator expression gives the same batches."
     )
     return Explanation(RULE, spot.file, found[0].lineno, cause, edit)
+
+
+def _iterates(value: Any) -> bool:
+    """Whether it is an object of a class of the program's own with `__iter__` and `__next__`, or an `__iter__`."""
+    kind = type(value)
+    own = kind.__module__.partition(".")[0] not in ("builtins", "keras", "tensorflow", "numpy", "pandas", "itertools")
+    return own and "__iter__" in vars(kind) and not hasattr(kind, "__array__")
 
 
 def _several(given: dict[str, ast.expr], spot: Spot) -> Explanation | None:

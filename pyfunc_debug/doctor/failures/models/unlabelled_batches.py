@@ -19,8 +19,8 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.flows import flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
-from pyfunc_debug.doctor.failures.reading.symbols import lookup
+from pyfunc_debug.doctor.failures.reading.source import begins, dotted, parameters, read, short
+from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
 
 RULE = "generator"
 _NONE = "None values not supported"
@@ -39,6 +39,7 @@ def explain(situation: Situation) -> Explanation | None:
         for given in (argument(call, 0, "x"), argument(call, 99, "validation_data")) if found is None else ():
             maker = batch_maker(given, spot) if given is not None else None
             found = found or (_alone(maker, call, _model(spot, call)) if maker is not None else None)
+            found = found or (_nones(maker, _model(spot, call)) if maker is not None else None)
         if found is not None:
             return found
     return None
@@ -86,6 +87,63 @@ def _alone(maker: Maker, call: ast.Call, model: Any) -> Explanation | None:
         edit = twice(maker)
     advice = "" if edit is not None else f"Have it give both: {maker.verb.removesuffix('s')} x, y."
     return Explanation(RULE, maker.spot.file, maker.values[0].lineno, cause, edit, advice)
+
+
+def _nones(maker: Maker, model: Any) -> Explanation | None:
+    """`yield (x, None)` for a model with a loss that is given labels, which it may never read."""
+    if len(maker.values) != 1 or not isinstance(maker.values[0], ast.Tuple) or len(maker.values[0].elts) != 2:
+        return None
+    inputs, labels = maker.values[0].elts
+    if not isinstance(labels, ast.Constant) or labels.value is not None:
+        return None
+    source, loss = maker.source, getattr(model, "loss", None)
+    loss = getattr(loss, "fn", loss)
+    name = getattr(loss, "__name__", "the loss")
+    cause = (
+        f"{maker.name} {maker.verb} None for the labels, and fit gives them to the loss: Keras makes a tensor of them "
+        "first, and there is none of None."
+    )
+    given = inputs
+    if isinstance(inputs, ast.Name):
+        made = [
+            one.value for one in ast.walk(maker.function)
+            if isinstance(one, ast.Assign) and [dotted(each) for each in one.targets] == [inputs.id]
+        ]  # fmt: skip
+        given = made[0] if len(made) == 1 else inputs
+    first = given.values[0] if isinstance(given, ast.Dict) and given.values else None
+    if isinstance(given, (ast.List, ast.Tuple)) and given.elts:
+        first = given.elts[0]
+    text = source.text(first) if isinstance(first, (ast.Name, ast.Attribute)) else ""
+    if not text and first is not None and isinstance(inputs, ast.Name):
+        key = given.keys[0] if isinstance(given, ast.Dict) else ast.Constant(0)
+        text = f"{inputs.id}[{source.text(key) if isinstance(given, ast.Dict) and key is not None else 0}]"
+    if not text or not _reads_no_labels(loss):
+        advice = (
+            "Yield labels; or, for a loss that is computed of the inputs, take it from `model.add_loss` in a layer."
+        )
+        return Explanation(RULE, maker.spot.file, labels.lineno, cause, None, advice)
+    rows = f"{alias(maker.spot, 'numpy')}.zeros(len({text}))"
+    cause += f" {name} never reads them: zeros will do."
+    return Explanation(
+        RULE, maker.spot.file, labels.lineno, cause, edit_of(maker.spot.file, source.replaced({labels: rows}))
+    )
+
+
+def _reads_no_labels(loss: Any) -> bool:
+    """Whether a function of the user's never reads its first parameter."""
+    code = getattr(loss, "__code__", None)
+    if code is None or not code.co_argcount:
+        return False
+    file, first = begins(code)
+    functions = [
+        one for one in ast.walk(read(file).tree)
+        if isinstance(one, ast.FunctionDef) and one.name == code.co_name
+        and first in (one.lineno, *(decorator.lineno for decorator in one.decorator_list))
+    ]  # fmt: skip
+    return len(functions) == 1 and not any(
+        isinstance(one, ast.Name) and one.id == code.co_varnames[0] and isinstance(one.ctx, ast.Load)
+        for one in ast.walk(functions[0])
+    )
 
 
 def _model(spot: Spot, call: ast.Call) -> Any:
