@@ -29,6 +29,7 @@ from tests.doctor import programs_cut_caches as programs_cut_caches
 from tests.doctor import programs_cut_elements as programs_cut_elements
 from tests.doctor import programs_decided_draws as programs_decided_draws
 from tests.doctor import programs_decorated as programs_decorated
+from tests.doctor import programs_doubled_rows as programs_doubled_rows
 from tests.doctor import programs_dropped as programs_dropped
 from tests.doctor import programs_dropped_results as programs_dropped_results
 from tests.doctor import programs_eager_training as programs_eager_training

@@ -39,6 +39,7 @@ from pyfunc_debug.doctor.rules import (
     decided_draws,
     departures,
     died,
+    doubled_rows,
     drawn_before,
     dropped_datasets,
     dropped_results,
@@ -190,6 +191,7 @@ from pyfunc_debug.doctor.rules import (
 
 MODULES: tuple[Rule, ...] = (
     died,
+    doubled_rows,
     forked,
     aliasing,
     all_dropped,
