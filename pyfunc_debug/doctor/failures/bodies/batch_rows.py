@@ -30,6 +30,8 @@ def explain(situation: Situation) -> Explanation | None:
     sizes = _SIZES.search(situation.message)
     if sizes is not None:
         got, place = (tuple(int(part) for part in one.split(",") if part) for one in sizes.groups())
+        if len(got) == len(place) == 1 and got > place:
+            return _longer(spot, statement, target, got[0], place[0])
         return _image(spot, statement, target, got, place)
     return _vector(spot, statement, target) if _VECTOR.search(situation.message) else None
 
@@ -56,6 +58,29 @@ def _image(
             cause += f" {short(source.text(resize.func), 20)} in line {resize.lineno} takes the width first."
         return Explanation(RULE, spot.file, spot.line, cause, None, "Resize it where it is read.")
     return None
+
+
+def _longer(spot: Spot, statement: ast.Assign, target: ast.Subscript, got: int, place: int) -> Explanation | None:
+    """`x[i, :len(s)] = s` of a longer text than the array has columns for."""
+    source, value = spot.source, statement.value
+    name, held = dotted(target.value), lookup(value, spot)
+    if not isinstance(value, (ast.Name, ast.Attribute)) or held is None or len(held) != got:
+        return None
+    sized = [
+        one.value.args[0] for one in (own_nodes(spot.function) if spot.function is not None else ())
+        if isinstance(one, ast.Assign) and name in [dotted(each) for each in one.targets] and one.lineno < spot.line
+        and isinstance(one.value, ast.Call) and one.value.args
+        and dotted(one.value.func).rpartition(".")[2] in ("zeros", "empty", "ones", "full")
+    ]  # fmt: skip
+    last: ast.expr | None = sized[-1] if sized else None
+    if isinstance(last, (ast.Tuple, ast.List)) and last.elts:
+        last = last.elts[-1]
+    known = last is not None and not isinstance(last, ast.Constant) and lookup(last, spot) == place
+    size = source.text(last) if known and last is not None else str(place)
+    text = source.text(value)
+    cause = f"{text} has {got} values, and its place in {name} has {place}. Its first {place} fit."
+    edit = in_place(spot, {value: f"{text}[:{size}]"})
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Cut it: {text}[:{size}].")
 
 
 def _vector(spot: Spot, statement: ast.Assign, target: ast.Subscript) -> Explanation | None:

@@ -38,6 +38,8 @@ def explain(situation: Situation) -> Explanation | None:
         for part in _bounds(one.slice):
             value = _value(part, spot)
             text = _as_index(part, value, spot) if value is not None else None
+            if text is None and type(value) is float and part is not one.slice:
+                text = f"int({spot.source.text(part)})"  # a bound of a slice, as a box in pixels has
             if text is not None:
                 pieces[part] = text
                 what = described(value) if hasattr(value, "dtype") else "float"

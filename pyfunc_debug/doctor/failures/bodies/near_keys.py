@@ -36,7 +36,7 @@ def explain(situation: Situation) -> Explanation | None:
     if found is None:
         return None
     node, owner, keys = found
-    for near, text, how in _ways(key, keys):
+    for near, text, how in ways(key, keys):
         edit = in_place(spot, {node: text.format(spot.source.atom(node))}) if near in keys else None
         if edit is not None:
             return Explanation(
@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
 
 
-def _ways(key: str | float, keys: frozenset[Any]) -> Iterator[_Way]:
+def ways(key: str | float, keys: frozenset[Any]) -> Iterator[_Way]:
     """Other forms of a key: the form, the text that makes it of the key's, and what is said of it."""
     texts = sorted(one for one in keys if isinstance(one, str))
     if not isinstance(key, str):

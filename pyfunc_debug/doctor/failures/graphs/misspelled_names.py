@@ -94,7 +94,9 @@ def _of_object(spot: Spot, statement: ast.stmt, said: str, name: str) -> Explana
         return None
     if not isinstance(kind, type):
         return None
-    new = _near(name, [one for base in kind.__mro__ for one in vars(base)])
+    known = [one for base in kind.__mro__ for one in vars(base)]
+    known += [str(one) for one in getattr(value, "__dict__", ())]
+    new = _near(name, known)
     if not new:
         return None
     edit = edit_of(spot.file, spot.source.replaced({asked[0]: f"{spot.source.text(asked[0].value)}.{new}"}))
