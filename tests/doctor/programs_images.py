@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -70,24 +73,26 @@ def resize_of_numpy_that_repeats_a_gray_image():
 def resize_of_numpy_for_a_file():
     import cv2
 
-    cv2.imwrite("one.png", np.arange(360, dtype=np.uint8).reshape(10, 12, 3))
+    name = os.path.join(tempfile.mkdtemp(), "one.png")
+    cv2.imwrite(name, np.arange(360, dtype=np.uint8).reshape(10, 12, 3))
 
     def load(path):
         img = cv2.imread(path.decode())
         img = np.resize(img, (6, 8, 3))
         return (img / 255.0).astype(np.float32)
 
-    list(mapped(load, ["one.png", "one.png"]))
+    list(mapped(load, [name, name]))
 
 
 @triggers("garbled-image", says="np.array(img.resize((8, 6)))", pastes=True)
 def resize_of_numpy_for_an_image_of_pil():
     from PIL import Image
 
-    Image.fromarray(np.arange(360, dtype=np.uint8).reshape(10, 12, 3)).save("two.png")
+    name = os.path.join(tempfile.mkdtemp(), "two.png")
+    Image.fromarray(np.arange(360, dtype=np.uint8).reshape(10, 12, 3)).save(name)
 
     def rows():
-        for path in ["two.png", "two.png"]:
+        for path in [name, name]:
             img = Image.open(path)
             yield np.resize(img, (6, 8, 3))
 
@@ -157,14 +162,15 @@ def a_result_that_reshape_leaves_as_it_is():
 def resize_of_numpy_that_repeats_a_row_of_numbers():
     import cv2
 
-    cv2.imwrite("three.png", np.zeros((10, 12, 3), np.uint8))
+    name = os.path.join(tempfile.mkdtemp(), "three.png")
+    cv2.imwrite(name, np.zeros((10, 12, 3), np.uint8))
 
     def load(path):
         img = cv2.imread(path.decode())
         hist = np.bincount(img.ravel(), minlength=8)[:8]
         return np.resize(hist, (4, 8)).astype(np.float32) + np.resize(img.mean((0, 1)), (4, 8)).astype(np.float32)
 
-    list(mapped(load, ["three.png", "three.png"]))
+    list(mapped(load, [name, name]))
 
 
 @near("garbled-image")

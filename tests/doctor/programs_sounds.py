@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import numpy as np
 import tensorflow as tf
 from scipy.io import wavfile
@@ -10,9 +13,10 @@ from tests.doctor.programs import near, triggers
 
 
 def files():
-    for i in range(4):
-        wavfile.write(f"{i}.wav", 8000, (np.sin(np.arange(40) * (i + 1)) * 20000).astype(np.int16))
-    return [f"{i}.wav" for i in range(4)]
+    names = [os.path.join(tempfile.mkdtemp(), f"{i}.wav") for i in range(4)]
+    for i, name in enumerate(names):
+        wavfile.write(name, 8000, (np.sin(np.arange(40) * (i + 1)) * 20000).astype(np.int16))
+    return names
 
 
 def fit(ds):
