@@ -44,6 +44,9 @@ def explain(situation: Situation) -> Explanation | None:
                 f"{short(owner, _WIDEST)} has no key {short(repr(key), 40)}, but has {short(repr(near), 40)}: {how}.",
                 edit, "", "likely",
             )  # fmt: skip
+    outer = spot.source.parent(node)
+    if isinstance(outer, ast.Subscript) and is_table(valued(outer.value, spot)):
+        return None  # rows of a table: others know more of them
     return _absent(spot, key, node, owner, keys)
 
 
