@@ -248,6 +248,12 @@ def _rows_of_arrays(file: str, source: Source, function: ast.AST | None, wanted:
     first, last = source.span(returns[0])
     text = ", ".join(map(source.text, value.elts))
     line = f"{indent_of(source.lines[first - 1])}yield from zip({text})"
+    if any(isinstance(one, (ast.For, ast.While)) for one in source.around(returns[0]) if one in inside):
+        line = f"{indent_of(source.lines[first - 1])}yield {text}"
+        cause = (
+            f"{function.name} returns in the first turn of its loop, and yields nothing: tf.data goes over the tuple "
+            "that it returned. `yield` gives an element in each turn."
+        )
     return Explanation(RULE, file, first, cause, Edit(file, first, last, (line,)), "", "likely")
 
 
