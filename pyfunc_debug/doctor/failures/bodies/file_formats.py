@@ -29,7 +29,7 @@ def explain(situation: Situation) -> Explanation | None:
         return _json(spot, every, text)
     whole = {dotted(one.func): one for one in calls(statement)}
     if "pickle.load" in whole and ("bytes-like object" in text or situation.kind == "UnicodeDecodeError"):
-        return _pickle(spot, whole["pickle.load"])
+        return _pickle(spot, whole["pickle.load"], text)
     if "load" in every and ("pickled data when allow_pickle" in text or "contains pickled (object) data" in text):
         return _text_file(spot, every["load"])
     if "strptime" in every and "does not match format" in text:
@@ -69,7 +69,11 @@ def _json(spot: Spot, every: dict[str, ast.Call], said: str) -> Explanation | No
     return Explanation(RULE, spot.file, spot.line, cause, None, "Write the file by json.dumps.")
 
 
-def _pickle(spot: Spot, load: ast.Call) -> Explanation | None:
+def _modes(call: ast.Call) -> list[ast.expr]:
+    return [*call.args[1:2], *(word.value for word in call.keywords if word.arg == "mode")]
+
+
+def _pickle(spot: Spot, load: ast.Call, said: str) -> Explanation | None:
     """`with open(path) as f: pickle.load(f)`."""
     source = spot.source
     name = source.text(load.args[0]) if load.args else ""
@@ -79,6 +83,14 @@ def _pickle(spot: Spot, load: ast.Call) -> Explanation | None:
     ]  # fmt: skip
     opened += [load.args[0]] if load.args and isinstance(load.args[0], ast.Call) else []
     found = [one for one in opened if isinstance(one, ast.Call) and dotted(one.func) == "open"]
+    if "'ascii' codec" in said:
+        cause = (
+            "Python 2 wrote this pickle: its texts are bytes, and pickle reads them as ASCII if nothing else is said."
+        )
+        edit = in_place(spot, {load: source.with_argument(load, 'encoding="latin1"')})
+        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else 'Pass encoding="latin1".')
+    if any("b" in ast.unparse(mode).strip("'\"") for one in found for mode in _modes(one)):
+        return None
     cause = "a pickle is a file of bytes, and open reads text if nothing else is said."
     if len(found) != 1 or len(found[0].args) > 2:
         return Explanation(RULE, spot.file, spot.line, cause, None, 'Open it by open(..., "rb").')

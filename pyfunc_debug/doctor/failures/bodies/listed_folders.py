@@ -51,7 +51,11 @@ def _listings(situation: Situation, folder: str, base: str) -> list[tuple[str, S
     named = [
         found for found in every if found[2].args and _value(situation, found[2].args[0]) in (folder, f"{folder}/")
     ]
-    return same or named or (every if len(every) == 1 else [])
+    unknown = [
+        found for found in every
+        if not found[2].args or not (isinstance(found[2].args[0], ast.Constant) or _value(situation, found[2].args[0]))
+    ]  # fmt: skip
+    return same or named or (unknown if len(unknown) == 1 else [])
 
 
 def _is(value: object, folder: str) -> bool:
