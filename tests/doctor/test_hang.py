@@ -472,6 +472,7 @@ def pieces():
     code = "import os, time\nwhile True:\n    os.write(1, b'1')\n    time.sleep(0.0002)\n"
     child = subprocess.Popen([sys.executable, "-c", code], stdout=write, stderr=subprocess.DEVNULL)
     os.close(write)
+    assert os.read(read, 1) == b"1"  # it runs: until then nothing moves, as is said
     yield Connection(read, writable=False)
     child.kill()
     child.wait()
