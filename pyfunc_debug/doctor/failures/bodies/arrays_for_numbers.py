@@ -10,10 +10,10 @@ import math
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading import evaluation
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, names, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, names, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
 
 RULE = "array-for-number"
@@ -48,6 +48,8 @@ def explain(situation: Situation) -> Explanation | None:
     if math.prod(shape) == 1:
         pieces = {each: f"{spot.source.atom(each)}.item()" for each, *_ in arrays}
         cause = f"{said}, and Python takes a number here. `.item()` is the one that it has."
+    elif asked is not None and type(lookup(asked.value, spot)) is dict:
+        return _key(spot, one, text, said)
     elif asked is not None:
         name = next(name for name in ("one", "each", "number") if name not in names(statement))
         rows = text if len(shape) == 1 else f"{spot.source.atom(one)}.ravel()"
@@ -62,6 +64,20 @@ def explain(situation: Situation) -> Explanation | None:
         )  # fmt: skip
     edit = edit_of(spot.file, spot.source.replaced(pieces))
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Give it one number.")
+
+
+def _key(spot: Spot, one: ast.expr, text: str, said: str) -> Explanation:
+    """An array that is a key: tuples of numbers are keys, arrays are not."""
+    cause = f"{said}, and a dict takes no array for a key. A tuple of its numbers is one."
+    statement = spot.statement
+    first = spot.source.span(statement)[0] if statement is not None else spot.line
+    edit: Edit | None = None
+    if isinstance(one, ast.Name):
+        line = f"{indent_of(spot.source.lines[first - 1])}{text} = tuple({text}.ravel().tolist())"
+        edit = Edit(spot.file, first, first - 1, (line,))
+    else:
+        edit = edit_of(spot.file, spot.source.replaced({one: f"tuple({spot.source.atom(one)}.ravel().tolist())"}))
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Write tuple(...) of it.", "likely")
 
 
 def _indices(statement: ast.stmt, spot: Spot) -> Iterator[tuple[ast.expr, ast.Subscript | None]]:

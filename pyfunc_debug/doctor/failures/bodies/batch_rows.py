@@ -6,10 +6,10 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, in_place
-from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
+from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
 from pyfunc_debug.doctor.failures.reading.symbols import calls, is_ndarray, lookup
 
 _SIZES = re.compile(r"could not broadcast input array from shape \(([\d,]+)\) into shape \(([\d,]+)\)")
@@ -32,6 +32,8 @@ def explain(situation: Situation) -> Explanation | None:
         got, place = (tuple(int(part) for part in one.split(",") if part) for one in sizes.groups())
         if len(got) == len(place) == 1 and got > place:
             return _longer(spot, statement, target, got[0], place[0])
+        if len(got) == len(place) == 1 and 1 < got[0] < place[0]:
+            return _shorter(spot, statement, target, got[0], place[0])
         return _image(spot, statement, target, got, place)
     return _vector(spot, statement, target) if _VECTOR.search(situation.message) else None
 
@@ -81,6 +83,24 @@ def _longer(spot: Spot, statement: ast.Assign, target: ast.Subscript, got: int, 
     cause = f"{text} has {got} values, and its place in {name} has {place}. Its first {place} fit."
     edit = in_place(spot, {value: f"{text}[:{size}]"})
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Cut it: {text}[:{size}].")
+
+
+def _shorter(spot: Spot, statement: ast.Assign, target: ast.Subscript, got: int, place: int) -> Explanation | None:
+    """`x[i] = row` of a shorter row: it goes to the first places."""
+    source, value = spot.source, statement.value
+    if isinstance(target.slice, (ast.Slice, ast.Tuple)):
+        return None
+    owner, at = source.text(target.value), source.text(target.slice)
+    named = isinstance(value, (ast.Name, ast.Attribute))
+    text = source.text(value)
+    row = text if named else source.unused_name("row")
+    cause = f"{short(text, 40)} has {got} values, and its place in {owner} has {place}. "
+    cause += "The rest of the place keeps what it has."
+    first, last = source.span(statement)
+    blanks = indent_of(source.lines[first - 1])
+    lines = [] if named else [f"{blanks}{row} = {text}"]
+    edit = Edit(spot.file, first, last, (*lines, f"{blanks}{owner}[{at}, :len({row})] = {row}"))
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "", "likely")
 
 
 def _vector(spot: Spot, statement: ast.Assign, target: ast.Subscript) -> Explanation | None:

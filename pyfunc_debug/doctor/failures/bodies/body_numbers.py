@@ -28,6 +28,7 @@ _WHOLE = {
     "roll": (1,), "tile": (1,), "randint": (2,), "rand": (0, 1, 2), "randn": (0, 1, 2), "hanning": (0,),
 }  # fmt: skip
 """Functions, and the places of arguments that have to be whole numbers, or tuples of them."""
+_JSON = "not JSON serializable"
 _TENSOR_AS_KEY = re.compile(r"<?tf\.Tensor(?:\(|: shape=)")
 """What a KeyError says of a key that is an eager tensor, or of text that was made of one."""
 
@@ -45,6 +46,8 @@ def number(situation: Situation, spot: Spot) -> Explanation | None:
         return computed
     read = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)}
     given = [name for name in parameters(function) if name in read and is_number(spot.variables.get(name))]
+    if _JSON in situation.message:
+        return _listed(spot, function, [name for name in parameters(function) if name in read])
     if not given:
         return None
     first = first_statement(function)
@@ -62,6 +65,31 @@ def number(situation: Situation, spot: Spot) -> Explanation | None:
         f"`{lines[0].partition(' = ')[2]}` is one.",
         Edit(spot.file, first, first - 1, lines), "", "likely",
     )  # fmt: skip
+
+
+def _listed(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, read: list[str]) -> Explanation | None:
+    """Arrays and numbers of NumPy's, or tensors, that go into JSON: each as lists and numbers of Python's."""
+    first = first_statement(function)
+    blanks = indent_of(spot.source.lines[first - 1])
+    lines: list[str] = []
+    for name in read:
+        value = spot.variables.get(name)
+        eager = type(value).__name__ == "EagerTensor"
+        if not eager and not (type(value).__module__ == "numpy" and hasattr(value, "tolist")):
+            continue
+        lines.append(f"{blanks}{name} = {name}{'.numpy()' if eager else ''}.tolist()")
+    if not lines:
+        return None
+    name = lines[0].split()[0]
+    cause = f"JSON has lists and numbers of Python's, and {name} is {_kind(spot.variables[name])}: "
+    cause += "tolist() makes these of it."
+    return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first, first - 1, tuple(lines)))
+
+
+def _kind(value: object) -> str:
+    if type(value).__name__ == "EagerTensor":
+        return "an eager tensor"
+    return f"a number of NumPy's, {type(value).__name__}" if is_number(value) else "an array"
 
 
 def _computed(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanation | None:

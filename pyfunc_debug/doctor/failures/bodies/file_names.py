@@ -36,6 +36,7 @@ def explain(situation: Situation) -> Explanation | None:
             _of_bytes(spot, said)
             or _of_number(situation, spot, said)
             or _of_windows(situation, spot, said)
+            or _run_together(situation, spot, said)
             or _not_split(situation, spot, said)
         )
         if found is not None:
@@ -162,11 +163,15 @@ def _of_bytes(spot: Spot, said: str) -> Explanation | None:
             shown = one.value
         elif isinstance(one, ast.Call) and dotted(one.func) == "str" and len(one.args) == 1 and not one.keywords:
             shown = one.args[0]
+        elif isinstance(one, ast.expr):
+            for each in _put(one):
+                value = _bytes_of(each, spot)
+                if value is not None and value.decode("utf-8", "replace") in quoted:
+                    pieces[each] = f"{spot.source.text(each)}{_numpy(each, spot)}.decode()"
         value = _bytes_of(shown, spot) if shown is not None else None
         if shown is None or value is None or value.decode("utf-8", "replace") not in quoted:
             continue
-        tensor = isinstance(shown, ast.Name) and holds(spot, shown.id, "EagerTensor")
-        text = f"{spot.source.text(shown)}{'.numpy()' if tensor else ''}.decode()"
+        text = f"{spot.source.text(shown)}{_numpy(shown, spot)}.decode()"
         pieces[one if call and isinstance(one, ast.expr) else shown] = text
     first = min((one.lineno for one in pieces), default=0)
     edit = in_place(spot, {one: text for one, text in pieces.items() if one.lineno == first})
@@ -180,6 +185,19 @@ def _of_bytes(spot: Spot, said: str) -> Explanation | None:
         "A body gets its strings as bytes. `.decode()` gives the text."
     )
     return Explanation(RULE, spot.file, first, cause, edit)
+
+
+def _numpy(node: ast.expr, spot: Spot) -> str:
+    return ".numpy()" if isinstance(node, ast.Name) and holds(spot, node.id, "EagerTensor") else ""
+
+
+def _put(node: ast.expr) -> list[ast.expr]:
+    """What `"%s.npy" % name` and `"{}.npy".format(name)` put into a text."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return list(node.right.elts) if isinstance(node.right, ast.Tuple) else [node.right]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        return list(node.args)
+    return []
 
 
 def _of_number(situation: Situation, spot: Spot, said: str) -> Explanation | None:
@@ -226,6 +244,37 @@ def _of_windows(situation: Situation, spot: Spot, said: str) -> Explanation | No
     shown = name if len(name) <= _SHOWN else f"...{name[-_SHOWN:]}"
     cause = f"\"{shown}\" has Windows' separators, and this system's is /. With / in their place the file is there."
     return Explanation(RULE, spot.file, spot.line, cause, edit)
+
+
+def _run_together(situation: Situation, spot: Spot, said: str) -> Explanation | None:
+    """`folder + name` without a separator between them, where the file is in the folder."""
+    name = getattr(situation.inner, "filename", None) or said
+    if not isinstance(name, str) or "\n" in name or os.path.exists(name):
+        return None
+    whole: ast.AST = spot.function if spot.function is not None else spot.source.tree
+    for one in ast.walk(whole):
+        joins = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)
+        if not joins or not isinstance(one, ast.BinOp) or text_of(one, spot) != name:
+            continue
+        parts = _added(one)
+        texts = [text_of(each, spot) or "" for each in parts]
+        for cut in range(1, len(parts)):
+            folder, rest = "".join(texts[:cut]), "".join(texts[cut:])
+            if not os.path.isdir(folder) or not os.path.exists(os.path.join(folder, rest)) or folder.endswith(os.sep):
+                continue
+            written = [" + ".join(map(spot.source.text, each)) for each in (parts[:cut], parts[cut:])]
+            edit = in_place(spot, {one: f"os.path.join({', '.join(written)})"})
+            shown = name if len(name) <= _SHOWN else f"...{name[-_SHOWN:]}"
+            cause = f"there is no {shown}: `+` puts no {os.sep} between the folder and the name. os.path.join does."
+            return Explanation(RULE, spot.file, one.lineno, cause, edit)
+    return None
+
+
+def _added(node: ast.expr) -> list[ast.expr]:
+    """The parts of a sum, in their order."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*_added(node.left), *_added(node.right)]
+    return [node]
 
 
 def _at(spot: Spot) -> Iterator[ast.Call]:

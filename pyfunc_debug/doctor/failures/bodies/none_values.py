@@ -101,7 +101,10 @@ def _of_call(spot: Spot, statement: ast.stmt, call: ast.Call) -> Explanation | N
     if not isinstance(owner, (ast.Name, ast.Attribute)):
         return None
     blanks = indent_of(source.lines[statement.lineno - 1])
-    placed = source.replaced({call: source.text(owner)})
+    mixed = call.args[0] if called(call) == "shuffle" and len(call.args) == 1 else owner
+    if not isinstance(mixed, (ast.Name, ast.Attribute)):
+        return None
+    placed = source.replaced({call: source.text(mixed)})
     if placed is None:
         return None
     lines = (f"{blanks}{source.text(call)}", *placed[2].split("\n"))

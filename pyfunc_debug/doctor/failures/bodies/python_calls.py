@@ -166,7 +166,8 @@ def _none(spot: Spot, statement: ast.stmt) -> Iterator[_Found]:
             )
     if isinstance(statement, (ast.If, ast.While)) and isinstance(statement.test, ast.Compare):
         left = lookup(statement.test.left, spot)
-        if is_ndarray(left) and left.size > 1:
+        member = isinstance(statement.test.ops[0], (ast.In, ast.NotIn))
+        if is_ndarray(left) and left.size > 1 and not member:
             text, np = spot.source.text(statement.test), alias(spot, "numpy")
             yield (
                 {},

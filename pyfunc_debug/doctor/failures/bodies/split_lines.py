@@ -109,6 +109,10 @@ def _rest(spot: Spot, statement: ast.stmt, call: ast.Call, cause: str, wanted: i
         dotted(one.func) in _NUMBERS and one.args and dotted(one.args[0]) == dotted(last) for one in calls(inside)
     )
     func, text = call.func, spot.source.text
+    around = spot.source.parent(call)
+    if isinstance(around, ast.Call) and dotted(around.func) == "map" and wanted > 2:
+        edit = edit_of(spot.file, spot.source.replaced({last: f"{text(last)}, *_"}))
+        return Explanation(RULE, spot.file, spot.line, f"{cause} `*_` takes the rest.", edit, "", "likely")
     separator = text(call.args[0]) if call.args else "None"
     advice = f"Say how often it splits, {text(func)}({separator}, {wanted - 1}): the rest stays in {text(last)}."
     by = ""

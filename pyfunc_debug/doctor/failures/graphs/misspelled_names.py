@@ -10,8 +10,9 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.graphs.other_names import OF_MODULE, OF_TENSOR, asked_of
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.source import dotted, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import lookup
 
 RULE = "argument"
@@ -22,6 +23,16 @@ _IMPORTS = {
     "np": "import numpy as np", "tf": "import tensorflow as tf", "pd": "import pandas as pd", "cv2": "import cv2",
     "plt": "import matplotlib.pyplot as plt", "keras": "from tensorflow import keras",
 }  # fmt: skip
+_PARTS = {
+    "Image": "from PIL import Image", "partial": "from functools import partial", "Path": "from pathlib import Path",
+    "defaultdict": "from collections import defaultdict", "Counter": "from collections import Counter",
+    "deque": "from collections import deque", "deepcopy": "from copy import deepcopy",
+    "sleep": "from time import sleep",
+    "sqrt": "from math import sqrt", "randint": "from random import randint", "to_categorical":
+    "from tensorflow.keras.utils import to_categorical", "pad_sequences":
+    "from tensorflow.keras.utils import pad_sequences", "reduce": "from functools import reduce",
+}  # fmt: skip
+"""Names that are imported from a module, and called as they are."""
 _WORDS = {"true": "True", "false": "False", "none": "None", "null": "None", "TRUE": "True", "FALSE": "False"}
 """How other languages write Python's constants."""
 _NEAR = 0.85
@@ -131,12 +142,13 @@ def _of_name(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
         cause = f"Python writes {_WORDS[name]}: {name} is a name, and nothing has it."
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Write {_WORDS[name]}.")
     new = _near(name, [*spot.variables, *spot.module]) if len(name) > 3 else ""
+    new = new or _shortened(name, spot)
     asked = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id == name]
     used = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and dotted(one.value) == name]
-    line = _IMPORTS.get(name, "")
+    line = _IMPORTS.get(name, "") or _PARTS.get(name, "")
     if not line and not new and name in sys.stdlib_module_names:
         line = f"import {name}"
-    if line and used:
+    if line and (used or name in _PARTS):
         body = spot.source.tree.body
         imports = [one for one in body if isinstance(one, (ast.Import, ast.ImportFrom))]
         future = [one.lineno + 1 for one in imports if getattr(one, "module", "") == "__future__"]
@@ -145,11 +157,51 @@ def _of_name(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
         added = Edit(spot.file, first, first - 1, (line,))
         return Explanation(RULE, spot.file, spot.line, f"{name} is not imported here.", added)
     if not new or not asked:
-        return None
+        return _elsewhere(spot, name) if asked else None
     pieces: dict[ast.expr, str] = dict.fromkeys(asked, new)
     edit = edit_of(spot.file, spot.source.replaced(pieces))
     cause = f"Nothing has the name {name} here, but {new} is there."
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit is not None else f"Write {new}.", "likely")
+
+
+def _shortened(name: str, spot: Spot) -> str:
+    """The one parameter of the function that a name is short for, or long for: `img` and `image`."""
+    function = spot.function
+    given = parameters(function) if function is not None and not isinstance(function, ast.Lambda) else []
+    found = [
+        one
+        for one in given
+        if one != name and min(len(one), len(name)) > 1 and _abbreviates(*sorted((name, one), key=len))
+    ]
+    return found[0] if len(found) == 1 else ""
+
+
+def _abbreviates(less: str, more: str) -> bool:
+    """Whether a name has the letters of another one, in their order, and the same first one."""
+    letters = iter(more)
+    return less[0] == more[0] and all(one in letters for one in less)
+
+
+def _elsewhere(spot: Spot, name: str) -> Explanation | None:
+    """A name that only another function of the file has."""
+    function = spot.function
+    if function is None or isinstance(function, ast.Lambda):
+        return None
+    holders = [
+        (one, each) for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one is not function
+        for each in own_nodes(one) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id == name
+    ]  # fmt: skip
+    if len({one.name for one, _ in holders}) != 1:
+        return None
+    holder, stored = holders[0]
+    cause = (
+        f"{name} is a name of {holder.name}'s own (line {stored.lineno}): {function.name} does not see it, wherever it "
+        "is called from."
+    )
+    advice = (
+        f"Hand it over as an argument of {function.name}, or define {function.name} inside {holder.name}, below it."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, None, advice)
 
 
 def _public(module: Any) -> list[str]:

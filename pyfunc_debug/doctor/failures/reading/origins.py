@@ -108,7 +108,7 @@ def kept(node: ast.AST, spot: Spot) -> Any:
         return plain(lookup(node, spot))
     owner = kept(node.value, spot)
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    places = [kept(one, spot) for one in parts]
+    places = [valued(one, spot) for one in parts]
     if not places or any(one is None for one in places):
         return None
     with suppress(Exception):  # a key that is absent, a place behind the last
