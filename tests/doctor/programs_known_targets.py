@@ -55,6 +55,15 @@ def a_column_of_a_row():
     fitted(tf.data.Dataset.from_generator(pairs, output_signature=(tf.TensorSpec((5,)), tf.TensorSpec(()))))
 
 
+@triggers("known-target", says="SERIES[i + 10] in the place of SERIES[i + 10 - 1]")
+def the_last_of_a_slice_with_an_axis():
+    def pairs():
+        for i in range(60):
+            yield SERIES[i : i + 10, None], SERIES[i + 10 - 1]
+
+    fitted(tf.data.Dataset.from_generator(pairs, output_signature=(tf.TensorSpec((10, 1)), tf.TensorSpec(()))))
+
+
 @near("known-target")
 def the_value_that_follows():
     def window(i):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
+import logging
 import os
 import queue
 import random
@@ -1015,6 +1018,42 @@ def text_of_an_eager_tensor():
         return len(text.strip().split(" ")[0])
 
     parsed(name, tf.int32, tf.py_function)
+
+
+@triggers("bytes-as-text", pastes=True, says="`name` is bytes, and the text that it is put into has them")
+def bytes_in_rows_of_csv():
+    file = io.StringIO()
+
+    def note(name, score):
+        csv.writer(file).writerow([name, score])
+        return np.float32(score)
+
+    for _ in tf.data.Dataset.from_tensor_slices((["a", "b"], [0.5, 1.5])).map(
+        lambda n, s: tf.numpy_function(note, [n, s], tf.float32)
+    ):
+        pass
+
+
+@triggers("bytes-as-text", pastes=True, says="has them as")
+def bytes_in_an_f_string_that_is_kept():
+    known = {"a.npy": 1}
+
+    def number(name):
+        return np.int64(known.get(f"{name}.npy", 0))
+
+    for _ in tf.data.Dataset.from_tensor_slices(["a", "b"]).map(lambda n: tf.numpy_function(number, [n], tf.int64)):
+        pass
+
+
+@near("bytes-as-text")
+def bytes_in_an_f_string_that_is_shown():
+    def number(name):
+        print(f"reading {name}")
+        logging.debug("reading %s" % name)  # noqa: UP031
+        return np.int64(len(name))
+
+    for _ in tf.data.Dataset.from_tensor_slices(["a", "b"]).map(lambda n: tf.numpy_function(number, [n], tf.int64)):
+        pass
 
 
 @near("bytes-as-text")

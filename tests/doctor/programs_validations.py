@@ -55,6 +55,27 @@ def slices_of_the_training():
     model().fit(x=train, validation_data=valid, verbose=0)
 
 
+def batches(x, y, size):
+    while True:
+        for at in range(0, len(x), size):
+            yield x[at : at + size], y[at : at + size]
+
+
+@triggers("same-validation", says="pairs is one generator, which fit takes its batches from and the validation, too")
+def one_generator_for_both():
+    x_train, y_train = rows(0)
+    pairs = batches(x_train, y_train, 2)
+    model().fit(pairs, steps_per_epoch=2, validation_data=pairs, validation_steps=1, verbose=0)
+
+
+@near("same-validation")
+def a_generator_for_each():
+    x_train, y_train = rows(0)
+    x_test, y_test = rows(1)
+    pairs, others = batches(x_train, y_train, 2), batches(x_test, y_test, 2)
+    model().fit(pairs, steps_per_epoch=2, validation_data=others, validation_steps=1, verbose=0)
+
+
 @near("same-validation")
 def data_of_their_own():
     x_train, y_train = rows(0)

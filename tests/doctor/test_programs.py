@@ -66,6 +66,7 @@ from tests.doctor import programs_pipelines as programs_pipelines
 from tests.doctor import programs_predictions as programs_predictions
 from tests.doctor import programs_ranges as programs_ranges
 from tests.doctor import programs_redrawn_splits as programs_redrawn_splits
+from tests.doctor import programs_removed_in_loops as programs_removed_in_loops
 from tests.doctor import programs_repeated_setups as programs_repeated_setups
 from tests.doctor import programs_same_runs as programs_same_runs
 from tests.doctor import programs_scales as programs_scales

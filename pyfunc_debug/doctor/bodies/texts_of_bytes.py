@@ -1,4 +1,7 @@
-"""`str(line)` of bytes: it gives "b'...'", with the b and the quotes, of which a slice by hand easily cuts too much."""
+"""`str(line)` of bytes: it gives "b'...'", with the b and the quotes, of which a slice by hand easily cuts too much.
+
+So do f-strings, `%`, `format`, and the rows that `csv` writes.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,16 @@ class Made:
     """A text that is made of bytes.
 
     Attributes:
-      call: `str(line)`.
+      call: `str(line)`; of an f-string and the like what it puts into the text.
+      inner: The bytes in it.
       given: What it is made of, as a parameter of the body.
       lines: The statements that make it and cut it, where they follow each other; empty where it is part of another.
       name: The name that they give it; "" likewise.
       slices: What cuts parts of it off, one after the other.
     """
 
-    call: ast.Call
+    call: ast.expr
+    inner: ast.expr
     given: str
     lines: tuple[ast.stmt, ...]
     name: str
@@ -75,6 +80,10 @@ def _made(
         for loop in (node,) if isinstance(node, ast.For) else getattr(node, "generators", ()):
             if isinstance(loop.target, ast.Name) and (given := root(loop.iter)) is not None:
                 roots[loop.target.id] = given
+        for one in _put(node, parents, function):
+            given = root(one)
+            if given is not None and not (isinstance(one, ast.Name) and one.id in tensors):
+                yield Made(one, one, given, (), "", ())
         if isinstance(node, ast.Call) and dotted(node.func) == "str" and len(node.args) == 1 and not node.keywords:
             given = root(node.args[0])
             if given is not None and not (isinstance(node.args[0], ast.Name) and node.args[0].id in tensors):
@@ -99,10 +108,10 @@ def _made(
 def _found(call: ast.Call, given: str, function: Definition, parents: Mapping[ast.AST, ast.AST]) -> Made | None:
     parent = parents.get(call)
     if isinstance(parent, ast.Subscript):
-        found = Made(call, given, (), "", (parent.slice,))
+        found = Made(call, call.args[0], given, (), "", (parent.slice,))
         return None if _cut(parent.slice, "", _SAMPLE) is None or found.of(_SAMPLE) == _SAMPLE else found
     if not isinstance(parent, ast.Assign) or len(parent.targets) != 1 or not isinstance(parent.targets[0], ast.Name):
-        return None if _is_shown(call, parents) else Made(call, given, (), "", ())
+        return None if _is_shown(call, parents) else Made(call, call.args[0], given, (), "", ())
     name = parent.targets[0].id
     lines: list[ast.stmt] = [parent]
     slices: list[ast.expr] = []
@@ -115,7 +124,7 @@ def _found(call: ast.Call, given: str, function: Definition, parents: Mapping[as
             break
         lines.append(statement)
         slices.append(value.slice)
-    found = Made(call, given, tuple(lines), name, tuple(slices))
+    found = Made(call, call.args[0], given, tuple(lines), name, tuple(slices))
     inside = {part for line in lines for part in ast.walk(line)}
     used = [
         one for one in code.own_nodes(function)
@@ -123,6 +132,46 @@ def _found(call: ast.Call, given: str, function: Definition, parents: Mapping[as
     ]  # fmt: skip
     right = found.of(_SAMPLE) == _SAMPLE or not used or all(_is_shown(one, parents) for one in used)
     return None if right else found
+
+
+def _put(node: ast.AST, parents: Mapping[ast.AST, ast.AST], function: Definition) -> list[ast.expr]:
+    """What an f-string, `%`, `format` or a row of `csv` puts into a text that is kept: returned, written, looked up."""
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.JoinedStr):
+        values = [one for one in node.values if isinstance(one, ast.FormattedValue)]
+        parts = [one.value for one in values if one.conversion == -1 and one.format_spec is None]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
+        parts = list(node.right.elts) if isinstance(node.right, ast.Tuple) else [node.right]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "format" and _is_text(node.func.value):
+            parts = list(node.args)
+        elif (
+            node.func.attr in ("writerow", "writerows")
+            and node.args
+            and isinstance(node.args[0], (ast.List, ast.Tuple))
+        ):
+            return list(node.args[0].elts)
+    return [] if not parts or _only_shown(node, parents, function) else parts
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _only_shown(node: ast.AST, parents: Mapping[ast.AST, ast.AST], function: Definition) -> bool:
+    """Whether a text, or the name that it is given, is only shown; what is written into a file is not."""
+    parent = parents.get(node)
+    if isinstance(parent, ast.Call) and node in parent.args and dotted(parent.func).rpartition(".")[2] == "write":
+        return dotted(parent.func).startswith("sys.")
+    if not isinstance(parent, ast.Assign) or len(parent.targets) != 1 or not isinstance(parent.targets[0], ast.Name):
+        return not isinstance(parent, (ast.Return, ast.Yield, ast.Tuple, ast.Subscript, ast.Call)) or _is_shown(
+            node, parents
+        )
+    uses = [
+        one for one in code.own_nodes(function)
+        if isinstance(one, ast.Name) and one.id == parent.targets[0].id and isinstance(one.ctx, ast.Load)
+    ]  # fmt: skip
+    return all(_only_shown(one, parents, function) for one in uses)
 
 
 def _behind(statement: ast.stmt, parents: Mapping[ast.AST, ast.AST]) -> list[ast.stmt]:

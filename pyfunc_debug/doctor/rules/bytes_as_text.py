@@ -16,6 +16,8 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("bytes-as-text",)
 _LONG = 120
+_MAKES = ("str(", 'f"', "f'", "%", ".format(", ".writerow")
+"""What makes a text of bytes, in a file's lines."""
 _QUOTED = re.compile(r"'([^']*)'")
 
 
@@ -36,12 +38,16 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _has_str(facts: Facts, node: Node) -> bool:
-    return any("str(" in line for line in facts.source(node.file or ""))
+    return any(one in line for line in facts.source(node.file or "") for one in _MAKES)
 
 
 def _finding(facts: Facts, node: Node, one: Made, call: int) -> Finding:
     text = pastes.text_of(facts, node.file, one.call)
     message = f"`{text}` of bytes gives \"b'...'\", with the b and the quotes"
+    if one.call is one.inner:
+        message = (
+            f"`{text}` is bytes, and the text that it is put into has them as \"b'...'\", with the b and the quotes"
+        )
     shown = facts.inputs(call)
     first = _QUOTED.search(shown[shown.find(f"{one.given} ") :])
     if one.slices and first is not None:
@@ -55,7 +61,7 @@ def _finding(facts: Facts, node: Node, one: Made, call: int) -> Finding:
 
 def _fix(facts: Facts, node: Node, one: Made) -> str:
     source = pastes.source(facts, node.file)
-    new = f"{source.atom(one.call.args[0])}.decode()"
+    new = f"{source.atom(one.inner)}.decode()"
     if not one.slices:
         return pastes.all_replaced(facts, node.file, {one.call: new})
     if not one.lines:  # `str(line)[2:-2]`

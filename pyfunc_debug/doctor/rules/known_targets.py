@@ -70,7 +70,8 @@ def _fits(facts: Facts, group: Sequence[Node]) -> bool:
         return False
     for label in labels:
         held = inputs[label.call]
-        if len(label.shape) + 1 != len(held.shape):
+        added = held.shape[-1:] == (1,)  # an axis for the features, of which there is one
+        if len(label.shape) + 1 not in (len(held.shape), len(held.shape) - added):
             return False
         if None not in (label.low, label.high, held.low, held.high) and not (
             (held.low or 0) <= (label.low or 0) and (label.high or 0) <= (held.high or 0)
@@ -85,6 +86,7 @@ def _known(function: Definition) -> _Known | None:
     if len(pairs) != 1 or not isinstance(pairs[0], ast.Tuple) or len(pairs[0].elts) != 2:
         return None
     given, label = (_made(function, one) for one in pairs[0].elts)
+    given = _in_front(given)
     if not isinstance(label, ast.Subscript) or isinstance(label.slice, (ast.Slice, ast.Tuple)):
         return None
     held = _bare(pairs[0].elts[0])
@@ -109,6 +111,17 @@ def _known(function: Definition) -> _Known | None:
         fix = f"{of}[{ast.unparse(upper)}] in the place of {text}: {_NEXT}"
         return _Known(pairs[0], text, ast.unparse(given), fix)
     return None
+
+
+def _in_front(node: ast.expr) -> ast.expr:
+    """`series[i : i + 10]` of `series[i : i + 10, None]`, which only adds an axis."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple) or not node.slice.elts:
+        return node
+    first, *others = node.slice.elts
+    adds = all(
+        (isinstance(one, ast.Constant) and one.value is None) or ast.unparse(one).endswith("newaxis") for one in others
+    )
+    return ast.copy_location(ast.Subscript(node.value, first, node.ctx), node) if adds else node
 
 
 def _bare(node: ast.expr) -> ast.expr:
@@ -149,12 +162,14 @@ def _is_kept(function: Definition, name: str) -> bool:
 
 
 def _offset(node: ast.expr) -> tuple[str, int] | None:
-    """`("i", 9)` of `i + 9`, and `("", -1)` of `-1`."""
+    """`("i", 9)` of `i + 9` and of `i + 10 - 1`, and `("", -1)` of `-1`."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         return ("", -node.operand.value) if type(node.operand.value) is int else None
     if isinstance(node, ast.Constant):
         return ("", node.value) if type(node.value) is int else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and code.is_number(node.right):
-        left, right = ast.unparse(node.left), ast.unparse(node.right)
-        return (left, int(right) if isinstance(node.op, ast.Add) else -int(right)) if right.isdigit() else None
+        right, inner = ast.unparse(node.right), _offset(node.left)
+        if not right.isdigit() or inner is None:
+            return None
+        return inner[0], inner[1] + (int(right) if isinstance(node.op, ast.Add) else -int(right))
     return ast.unparse(node), 0

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.reading.source import Source
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted
 from pyfunc_debug.records import Finding
 
 NAMES = ("same-validation",)
@@ -32,6 +32,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         pieces: dict[ast.expr, str] = {one: held_out for one in names if (held_out := _unread(own, one.id))}
         if pieces:
             yield _finding(facts, file, given, made, pieces)
+        elif isinstance(given, ast.Name) and given.id in [dotted(one) for one in _trained(call)[:1]]:
+            maker = _generator(own, made)
+            if maker is not None:
+                yield _one_for_both(file, given, maker)
 
 
 def _trained(call: ast.Call) -> list[ast.expr]:
@@ -48,6 +52,25 @@ def _made(own: Source, given: ast.expr) -> ast.expr:
     ]  # fmt: skip
     values = pastes.assigned(own.tree, given.id)
     return values[0] if len(stores) == len(values) == 1 else given
+
+
+def _generator(own: Source, made: ast.expr) -> ast.FunctionDef | None:
+    """The generator function of the file that a call calls."""
+    name = dotted(made.func) if isinstance(made, ast.Call) else ""
+    found = [one for one in pastes.walk(own.tree, ast.FunctionDef) if one.name == name]
+    yields = len(found) == 1 and any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in code.own_nodes(found[0]))
+    return found[0] if yields else None
+
+
+def _one_for_both(file: str, given: ast.Name, maker: ast.FunctionDef) -> Finding:
+    """`fit(gen, validation_data=gen)`."""
+    return Finding(
+        NAMES[0], "error", None, (),
+        f"{given.id} is one generator, which fit takes its batches from and the validation, too: the validation has "
+        "rows that the model is trained with, and each batch that it takes is missing in the training",
+        f"give validation_data a generator of its own, {maker.name}(...), over rows that the training does not read",
+        file, given.lineno, confidence="likely",
+    )  # fmt: skip
 
 
 def _unread(own: Source, name: str) -> str:
