@@ -12,6 +12,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, in_place
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, edit_of
+from pyfunc_debug.doctor.failures.reading.callables import code_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, indent_of, short
@@ -77,6 +78,14 @@ def _pair(spot: Spot, name: str, value: tuple[Any, Any]) -> Explanation | None:
     place, other = arrays.index(True), value[arrays.index(False)]
     if not isinstance(other, (bool, int, float)):
         return None
+    if code_of(call, spot) is not None:  # a function of the user's own
+        targets = f"{name}, _" if place == 0 else f"_, {name}"
+        cause = (
+            f"{short(source.text(call.func), 40)} gives two values: {name} is the tuple of both, and line {spot.line} "
+        )
+        cause += "takes it for the array in it."
+        edit = edit_of(spot.file, source.replaced({made.targets[0]: targets}))
+        return Explanation(RULE, spot.file, made.lineno, cause, edit, "" if edit else f"Write {targets} = ...")
     last = dotted(call.func).rpartition(".")[2]
     left = source.unused_name("rate") if last in ("read", "load", "load_wav") else "_"
     targets = f"{name}, {left}" if place == 0 else f"{left}, {name}"

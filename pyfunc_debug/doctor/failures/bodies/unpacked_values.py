@@ -9,8 +9,10 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, in_place
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading import origins
+from pyfunc_debug.doctor.failures.reading.callables import code_of
+from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import dotted, short
+from pyfunc_debug.doctor.failures.reading.source import begins, dotted, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import is_ndarray, lookup
 
 _MANY = re.compile(r"too many values to unpack \(expected (\d+)(?:, got \d+)?\)")
@@ -41,7 +43,11 @@ def explain(situation: Situation) -> Explanation | None:
     said = many or few
     if said is None or int(said[1]) != wanted or any(isinstance(one, ast.Starred) for one in target.elts):
         return None
-    return _shape(spot, statement.value, target, wanted) or _value(spot, statement.value, target, wanted)
+    for look in (_shape, _value, _result):
+        found = look(spot, statement.value, target, wanted)
+        if found is not None:
+            return found
+    return None
 
 
 def _shape(spot: Spot, value: ast.expr, target: ast.Tuple | ast.List, wanted: int) -> Explanation | None:
@@ -89,6 +95,33 @@ def _value(spot: Spot, value: ast.expr, target: ast.Tuple | ast.List, wanted: in
     return Explanation(
         RULE, spot.file, spot.line, cause, edit, "" if edit else "Put `, *_` behind the names.", "likely"
     )
+
+
+def _result(spot: Spot, value: ast.expr, target: ast.Tuple | ast.List, wanted: int) -> Explanation | None:
+    """What a function of the user's returns: a tuple of another length."""
+    code = code_of(value, spot) if isinstance(value, ast.Call) else None
+    if code is None or not isinstance(value, ast.Call):
+        return None
+    file, line = begins(code)
+    function = next(
+        (one for one in ast.walk(read(file).tree) if isinstance(one, ast.FunctionDef) and one.name == code.co_name
+         and line in (one.lineno, *(each.lineno for each in one.decorator_list))), None,
+    )  # fmt: skip
+    results = [one.value for one in own_nodes(function) if isinstance(one, ast.Return)] if function is not None else []
+    tuples = [one for one in results if isinstance(one, ast.Tuple)]
+    if not tuples or len({len(one.elts) for one in tuples}) != 1 or len(tuples) != len(results):
+        return None
+    gives = [short(ast.unparse(one), 20) for one in tuples[0].elts]
+    name = short(spot.source.text(value.func), 30)
+    cause = (
+        f"{name} gives {len(gives)} values (line {tuples[0].lineno}): {short(', '.join(gives), 60)}. Line {spot.line} "
+    )
+    cause += f"has {wanted} name{'s' * (wanted != 1)}."
+    if len(gives) < wanted:
+        return Explanation(RULE, spot.file, spot.line, cause, None, f"Take {len(gives)}, or return what is missing.")
+    last = target.elts[-1]
+    edit = in_place(spot, {last: f"{spot.source.text(last)}, *_"})
+    return Explanation(RULE, spot.file, spot.line, f"{cause} `*_` takes the rest.", edit, "", "likely")
 
 
 def _is_plain(some: Any) -> bool:

@@ -9,13 +9,14 @@ from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.refused_ops import Refused, each
 from pyfunc_debug.doctor.failures.reading.shapes import refused_reshape
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, dotted
+from pyfunc_debug.doctor.failures.reading.source import Source, dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, lookup
 
 RULE = "structure"
-_READERS = ("decode_raw", "frombuffer", "fromstring")
+_READERS = ("decode_raw", "frombuffer", "fromstring", "fromfile")
 _SMALLEST, _LARGEST = 1e-30, 1e15
 _OF_TEXTS = "'out_type' has DataType string"
+_PARTIAL = "buffer size must be a multiple of element size"
 _SIZES = {
     "uint8": 1, "int8": 1, "float16": 2, "int16": 2, "uint16": 2, "float32": 4, "int32": 4, "float64": 8, "int64": 8,
 }  # fmt: skip
@@ -25,6 +26,8 @@ _FLOATS, _WHOLE = {2: "float16", 4: "float32", 8: "float64"}, {1: "uint8", 2: "i
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if all bytes make the values that the shape asks for, as another dtype."""
     found = refused_reshape(situation.message)
+    if _PARTIAL in situation.message:
+        return _partial(situation)
     if found is None:
         return _texts(situation) if _OF_TEXTS in situation.message else None
     have, wanted = found
@@ -37,6 +40,26 @@ def explain(situation: Situation) -> Explanation | None:
         if len(read) == 1 and spot is not None and wanted:
             return _explanation(read[0], source, spot, file, (have, wanted))
     return each(situation, _of_line, have, wanted) if wanted else None
+
+
+def _partial(situation: Situation) -> Explanation | None:
+    """`np.frombuffer(data, np.float32)` of 10 bytes."""
+    spot, statement = situation.last, situation.statement
+    read = _readers(statement) if statement is not None else []
+    if spot is None or len(read) != 1 or not read[0].args:
+        return None
+    dtype = argument(read[0], 1, "dtype")
+    name = dotted(dtype).rpartition(".")[2] if dtype is not None else "float64"
+    if name not in _SIZES:
+        return None
+    data = lookup(read[0].args[0], spot)
+    text, size = short(spot.source.text(read[0].args[0]), 40), _SIZES[name]
+    has = f"has {len(data)} bytes" if isinstance(data, bytes) else "has some bytes more or less"
+    cause = f"{text} {has}, and {name} takes {size} for each number: they were written with another dtype, or with "
+    cause += "a header."
+    fits = [one for one in _SIZES if isinstance(data, bytes) and len(data) % _SIZES[one] == 0 and _SIZES[one] < size]
+    advice = f"Read them as they were written{f' ({fits[0]} would fit)' if fits else ''}; offset= leaves a header out."
+    return Explanation(RULE, spot.file, spot.line, cause, None, advice)
 
 
 def _readers(around: ast.AST) -> list[ast.Call]:
@@ -107,6 +130,8 @@ def _explanation(call: ast.Call, source: Source, spot: Spot, file: str, sizes: t
         kind = named if named is not None and (not floats or "float" in named) else kind
     if rest or kind is None or kind == name:
         return None
+    if isinstance(data, bytes) and len(data) != have * _SIZES[name]:
+        return None  # a part of it is asked for
     cause = (
         f"{have} values of {name} are {have * _SIZES[name]} bytes, and {wanted} are asked for: of {size} byte"
         f"{'s' * (size > 1)} each, as {kind} has. So they were written, if the shape is right."

@@ -12,6 +12,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.reading.situation import Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted
 from pyfunc_debug.doctor.failures.reading.symbols import is_dataset, is_keras, lookup, of_package
+from pyfunc_debug.program.frames import is_installed, is_user
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 """Other callables may run code of the user's as they are asked for their arguments."""
@@ -34,6 +35,16 @@ def callable_of(call: ast.Call, spot: Spot) -> Any:
             with suppress(AttributeError):
                 found = inspect.getattr_static(kind, call.func.attr)
     return found if callable(found) else None
+
+
+def code_of(call: ast.Call, spot: Spot) -> types.CodeType | None:
+    """The code of the user's own function that a call calls; None of all others."""
+    found: Any = lookup(call.func, spot)
+    found = found if found is not None else callable_of(call, spot)
+    code = getattr(getattr(found, "__func__", found), "__code__", None)
+    if not isinstance(code, types.CodeType) or not is_user(code.co_filename) or is_installed(code.co_filename):
+        return None
+    return code
 
 
 def _begins_at_dataset(call: ast.Call, spot: Spot) -> bool:
