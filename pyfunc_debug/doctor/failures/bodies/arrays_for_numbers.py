@@ -57,6 +57,11 @@ def explain(situation: Situation) -> Explanation | None:
             return None
         pieces = {asked: f"[{spot.source.text(asked.value)}[{name}] for {name} in {rows}]"}
         cause = f"{said}, and {spot.source.text(asked.value)} takes one of its numbers at a time."
+        value = evaluation.computed(one, spot)
+        if len(shape) == 1 and getattr(getattr(value, "dtype", None), "name", "") == "bool":  # a mask
+            owner = spot.source.text(asked.value)
+            pieces = {asked: f"[{name} for {name}, chosen in zip({owner}, {text}) if chosen]"}
+            cause = f"{said} of True and False, and a list takes no mask: zip puts them side by side."
     else:
         return Explanation(
             RULE, spot.file, spot.line, f"{said}, and Python takes one number here.", None,
