@@ -178,8 +178,8 @@ def _uncalled(spot: Spot, statement: ast.stmt) -> Iterator[_Told]:
                 pieces[one] = f"{spot.source.text(one)}()"
     if pieces:
         names = " and ".join(dict.fromkeys(short(spot.source.text(one), 30) for one in pieces))
-        what = "names a method and does" if len(pieces) == 1 else "name methods and do"
-        yield pieces, f"{names} {what} not call it: `()` is missing.".replace("do not call it", "do not call them"), ""
+        what = "names a method and does not call it" if len(pieces) == 1 else "name methods and do not call them"
+        yield pieces, f"{names} {what}: `()` is missing.", ""
 
 
 def _lengths(spot: Spot, statement: ast.stmt) -> Iterator[_Told]:

@@ -28,13 +28,13 @@ def explain(situation: Situation) -> Explanation | None:
         return _of_dict(spot, statement, attribute[1])
     if (length := _LENGTH.search(text)) is not None:
         asked = [one.args[0] for one in calls(statement) if dotted(one.func) == "len" and len(one.args) == 1]
-        return next(filter(None, (_once(spot, one, length[1], "counts") for one in asked)), None)
+        return next(filter(None, (_once(spot, one, length[1], "nothing counts them") for one in asked)), None)
     brackets = _BRACKETS.search(text)
     if brackets is None:
         return None
     every = [one for one in ast.walk(statement) if isinstance(one, ast.Subscript)]
     if brackets[1] in _ONCE:
-        return next(filter(None, (_once(spot, one.value, brackets[1], "has places") for one in every)), None)
+        return next(filter(None, (_once(spot, one.value, brackets[1], "they have no places") for one in every)), None)
     return _of_view(spot, every, brackets[1]) if brackets[1] in _VIEWS else _of_object(spot, every, brackets[1])
 
 
@@ -88,9 +88,7 @@ def _once(spot: Spot, node: ast.expr, kind: str, what: str) -> Explanation | Non
         return None
     name = spot.source.text(node)
     made = spot.source.given_to(dotted(node))
-    cause = f"{name} is what {kind} gives: its values come once, one after the other, and nothing {what}. A list "
-    cause += "keeps them."
-    cause = cause.replace("nothing has places", "they have no places").replace("nothing counts", "nothing counts them")
+    cause = f"{name} is what {kind} gives: its values come once, one after the other, and {what}. A list keeps them."
     if len(made) != 1:
         return Explanation(
             RULE, spot.file, spot.line, cause, None, f"Make it a list where it is made: {name} = list(...)."

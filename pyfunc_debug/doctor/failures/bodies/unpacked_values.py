@@ -77,7 +77,7 @@ def _value(spot: Spot, value: ast.expr, target: ast.Tuple | ast.List, wanted: in
     if isinstance(value, ast.Call) and dotted(value.func) == "map" and len(value.args) == 2:
         value = value.args[1]
     held = origins.valued(value, spot)
-    if not isinstance(held, (list, tuple, str, bytes)) and not (is_ndarray(held) and held.ndim):
+    if type(held) not in (list, tuple, str, bytes) and not (is_ndarray(held) and held.ndim):
         return None
     made = origins.origin(value, spot)
     name = short(spot.source.text(value), _WIDTH)
@@ -138,7 +138,7 @@ def _loop(spot: Spot, target: ast.expr, given: ast.expr) -> Explanation | None:
         cause = f"a loop over the dict {short(text, 30)} gives its keys alone: items() gives keys and values."
         edit = in_place(spot, {given: f"{spot.source.atom(given)}.items()"})
         return Explanation(RULE, spot.file, spot.line, cause, edit)
-    rows = isinstance(held, (list, tuple)) or (is_ndarray(held) and held.ndim > 0)
+    rows = type(held) in (list, tuple) or (is_ndarray(held) and held.ndim > 0)
     if rows and len(held) and (names[0] in _COUNTERS or names[0].endswith(("_idx", "_index"))):
         first = held[0]
         what = origins.shown(first) or f"a {type(first).__name__}"
