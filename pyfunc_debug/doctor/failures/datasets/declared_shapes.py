@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.reading.axis_orders import axis_order
 from pyfunc_debug.doctor.failures.reading.nodes import return_value
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 from pyfunc_debug.doctor.failures.reading.source import Source, dotted, indent_of
-from pyfunc_debug.doctor.failures.reading.symbols import alias, method_calls
+from pyfunc_debug.doctor.failures.reading.symbols import alias, calls, method_calls
 
 RULE = "unknown-shape"
 _SAID = re.compile(r"Incompatible shapes at component (\d+): expected \[([\d?,]*)\] but got \[([\d,]*)\]")
@@ -35,7 +35,43 @@ def explain(situation: Situation) -> Explanation | None:
         if len(found) == 1:
             real = got[1:] if len(wanted) > len(found[0][1]) else got
             return _explained(situation, file, source, *found[0], real)
+    return _of_images(situation, wanted, got, int(said[1]))
+
+
+def _of_images(situation: Situation, wanted: list[str], got: list[str], component: int) -> Explanation | None:
+    """Images that a body reads with the channels that their files have: gray ones, palettes, RGBA."""
+    for file, source in situation.sources():
+        named = [one for one in method_calls(source.tree, "set_shape") if _said_there(one, wanted, source, component)]
+        opened = [
+            one for one in calls(source.tree)
+            if dotted(one.func) in ("Image.open", "PIL.Image.open", "pil_image.open") and not _converts(one, source)
+        ]  # fmt: skip
+        if len(named) != 1 or len(opened) != 1 or wanted[-1:] != ["3"]:
+            continue
+        sizes = _said_there(named[0], wanted, source, component)
+        real = got[1:] if len(wanted) > len(sizes) else got
+        if real != sizes[:-1] and not (real[:-1] == sizes[:-1] and real[-1] in ("1", "2", "4")):
+            continue
+        call = opened[0]
+        cause = (
+            f"set_shape says [{', '.join(sizes)}], and an image was read as [{', '.join(real)}]: Image.open gives the "
+            'channels that the file has (gray, a palette, RGBA). convert("RGB") makes three of them.'
+        )
+        edit = edit_of(file, source.replaced({call: f'{source.text(call)}.convert("RGB")'}))
+        return Explanation(RULE, file, call.lineno, cause, edit, "" if edit else 'Write .convert("RGB") behind it.')
     return None
+
+
+def _converts(call: ast.Call, source: Source) -> bool:
+    """Whether a convert follows: in the line, or of the name that the image is given."""
+    around = source.parent(call)
+    if isinstance(around, ast.Attribute):
+        return any(isinstance(one, ast.Attribute) and one.attr == "convert" for one in (around, *source.around(around)))
+    name = dotted(around.targets[0]) if isinstance(around, ast.Assign) and len(around.targets) == 1 else ""
+    return bool(name) and any(
+        isinstance(one.func, ast.Attribute) and dotted(one.func.value) == name
+        for one in method_calls(source.tree, "convert")
+    )
 
 
 def _explained(
