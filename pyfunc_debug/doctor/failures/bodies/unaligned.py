@@ -76,11 +76,11 @@ def _product(spot: Spot, left: ast.expr, right: ast.expr) -> Explanation | None:
         ((one, other.T), {right: f"{atom(right)}.T"}, f"With {names[1]} turned they fit."),
     ]
     fit = [(pieces, said) for arrays, pieces, said in ways if _fits(np.dot, *arrays)]
-    if len(fit) != 1:
-        ends = "Their last axes are equal." if one.shape[-1:] == other.shape[-1:] else ""
-        return Explanation(
-            RULE, spot.file, spot.line, f"{cause} {ends}".strip(), None, "Turn one of them by .T, or exchange them.",
-        )  # fmt: skip
+    if not fit:  # one of them is of another size
+        return None
+    if len(fit) > 1:
+        advice = "Turn one of them by .T, or exchange them."
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     return Explanation(RULE, spot.file, spot.line, f"{cause} {fit[0][1]}", in_place(spot, fit[0][0]), "", "likely")
 
 
