@@ -274,9 +274,10 @@ def tensorflow_is_left_as_it_was():
     if live is not None:
         live.stop()
     assert live is None, "the test left a recording on"
-    left = [
-        thread.name for thread in threading.enumerate() if thread.name in ("pyfunc_debug hang", "pyfunc_debug lines")
-    ]
+    looking = [one for one in threading.enumerate() if one.name in ("pyfunc_debug hang", "pyfunc_debug lines")]
+    for thread in looking:  # stop() waits 5 s for a look that is under way; a machine may stand still for longer
+        thread.join(60.0)
+    left = [one.name for one in looking if one.is_alive()]
     assert not left, "the test left a thread that looks at calls"
     ours = [finder for finder in sys.meta_path if type(finder).__module__.startswith("pyfunc_debug")]
     assert not ours, f"the test left import hooks: {ours}"
