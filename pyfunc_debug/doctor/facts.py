@@ -106,6 +106,11 @@ class Facts:
         """The user's nodes; those that one line made in one function together: a retrace makes new ones."""
         return same_line((node for node in self.nodes.values() if node.origin == "user"), self.functions.values())
 
+    @property
+    def lines_and_generators(self) -> list[list[Node]]:
+        """The same, and each node whose body is a generator's by itself."""
+        return [*self.lines, *([one] for one in self.nodes.values() if self.is_generator(one))]
+
     @cached_property
     def functions(self) -> dict[int, Function]:
         """Traced functions by number."""

@@ -43,7 +43,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body or a generator that gives pairs to a model's `fit`."""
     if not any(one.loss is not None for one in compiled_models(facts)):
         return
-    for group in (*facts.lines, *([one] for one in facts.nodes.values() if facts.is_generator(one))):
+    for group in facts.lines_and_generators:
         node, function = group[0], facts.function(group[0])
         text = "\n".join(facts.code(node.file))
         if function is None or len(node.tout) != 2 or not facts.calls_of(group).count:

@@ -18,7 +18,7 @@ _TAKES = ("remove", "pop")
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a loop of a body or a generator that ran."""
     told: set[tuple[str | None, int]] = set()
-    for group in (*facts.lines, *([one] for one in facts.nodes.values() if facts.is_generator(one))):
+    for group in facts.lines_and_generators:
         node, function = group[0], facts.function(group[0])
         if function is None or not facts.calls_of(group).count:
             continue

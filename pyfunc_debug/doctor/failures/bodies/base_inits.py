@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from types import CodeType
 from typing import Any
 
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, first_statement
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import begins, dotted, indent_of, parameters, read
+from pyfunc_debug.doctor.failures.reading.source import definition_of, dotted, indent_of, parameters, read
 from pyfunc_debug.doctor.failures.reading.symbols import only_keeps
 
 _SAID = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
@@ -27,14 +28,15 @@ def explain(situation: Situation) -> Explanation | None:
     if len(kinds) < 2 or not only_keeps(owner) or type(owner).__name__ != said[1]:
         return None
     made, *others = kinds
-    own = _function(made)
-    base = next((found for one in others if (found := _function(one)) is not None and _sets(found[1], said[2])), None)
+    own = definition_of(_init(made))
+    defined = [found for one in others if (found := definition_of(_init(one))) is not None]
+    base = next((function for _, function in defined if _sets(function, said[2])), None)
     if own is None or base is None or _calls_super(own[1]):
         return None
     file, function = own
     has = parameters(function)
-    needed = parameters(base[1])
-    defaults = len(base[1].args.defaults)
+    needed = parameters(base)
+    defaults = len(base.args.defaults)
     taken = [one for place, one in enumerate(needed) if one in has or place < len(needed) - defaults]
     cause = (
         f"{said[2]} is set in the __init__ of {others[0].__name__}, and that of {made.__name__} does not call it: "
@@ -52,17 +54,9 @@ def explain(situation: Situation) -> Explanation | None:
     )
 
 
-def _function(kind: type) -> tuple[str, ast.FunctionDef] | None:
-    """The file and the definition of a class's own `__init__`."""
-    code = getattr(vars(kind)["__init__"], "__code__", None)
-    if code is None:
-        return None
-    file, line = begins(code)
-    found = [
-        one for one in ast.walk(read(file).tree)
-        if isinstance(one, ast.FunctionDef) and one.name == "__init__" and one.lineno == line
-    ]  # fmt: skip
-    return (file, found[0]) if found else None
+def _init(kind: type) -> CodeType | None:
+    """The code of a class's own `__init__`; None of one that is written in C."""
+    return getattr(vars(kind)["__init__"], "__code__", None)
 
 
 def _sets(function: ast.FunctionDef, name: str) -> bool:

@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading import origins
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import dotted, short
-from pyfunc_debug.doctor.failures.reading.symbols import bytes_of, calls, is_ndarray
+from pyfunc_debug.doctor.failures.reading.symbols import calls, decoded, is_ndarray
 
 _SAID = re.compile(
     r"can only concatenate str \(not \"(?!bytes)[\w.]+\"\) to str|can't multiply sequence by non-int"
@@ -39,7 +39,7 @@ def explain(situation: Situation) -> Explanation | None:
         return _literal(spot, statement)
     if not _SAID.search(situation.message):
         return None
-    pieces = dict(_pieces(spot, statement))
+    pieces = _pieces(spot, statement)
     edit = in_place(spot, pieces)
     if edit is None:
         return None
@@ -54,7 +54,7 @@ def explain(situation: Situation) -> Explanation | None:
     return Explanation(RULE, spot.file, spot.line, cause, edit, "", "likely")
 
 
-def _pieces(spot: Spot, statement: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
+def _pieces(spot: Spot, statement: ast.stmt) -> dict[ast.expr, str]:
     """What stands beside a value of the other kind, and what makes it of that kind."""
     found: dict[ast.expr, str] = {}
     for left, sign, right in _operations(statement):
@@ -70,7 +70,7 @@ def _pieces(spot: Spot, statement: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
             found[text_node] = f"{maker}({spot.source.text(text_node)})"
         elif sign is ast.Add and _is_number(number) and not is_ndarray(number):
             found[number_node] = f"str({spot.source.text(number_node)})"
-    yield from found.items()
+    return found
 
 
 def _operations(statement: ast.stmt) -> Iterator[tuple[ast.expr, type[ast.AST], ast.expr]]:
@@ -112,8 +112,7 @@ def _literal(spot: Spot, statement: ast.stmt) -> Explanation | None:
         if kind not in ("int", "float") or len(call.args) != 1 or call.keywords:
             continue
         value = origins.valued(call.args[0], spot)
-        content = bytes_of(value)
-        text = content.decode("utf-8", "replace") if content is not None else value
+        text = decoded(value)
         if not isinstance(text, str) or _maker(text) in ("int", kind):
             continue
         asked = spot.source.text(call.args[0])
@@ -159,8 +158,7 @@ def _index(spot: Spot, statement: ast.stmt) -> Explanation | None:
         if not isinstance(one, ast.Subscript) or isinstance(one.slice, (ast.Slice, ast.Tuple, ast.Constant)):
             continue
         value = origins.valued(one.slice, spot)
-        content = bytes_of(value)
-        text = content.decode("utf-8", "replace") if content is not None else value
+        text = decoded(value)
         if not isinstance(text, str):
             continue
         name = short(spot.source.text(one.slice), _WIDTH)

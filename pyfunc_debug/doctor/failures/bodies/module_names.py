@@ -7,12 +7,11 @@ import builtins
 import re
 import sys
 
-from pyfunc_debug.doctor.failures.graphs.other_names import asked_of
+from pyfunc_debug.doctor.failures.graphs.other_names import OF_MODULE, asked_of
 from pyfunc_debug.doctor.failures.pastes.body_edits import RULE, in_place
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading.situation import Situation
 
-_SAID = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _REMOVED = re.compile(r"`np\.(\w+)` was removed in .*?[Uu]se `([\w.]+)`")
 _PARTS = {
     "numpy": ("linalg", "random", "fft", "ma", "lib.stride_tricks"), "os": ("path",), "PIL": ("Image",),
@@ -36,7 +35,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot, statement = situation.last, situation.statement
     if spot is None or statement is None or situation.kind != "AttributeError" or not situation.data:
         return None
-    said = _SAID.search(situation.message)
+    said = OF_MODULE.search(situation.message)
     if (removed := _REMOVED.search(situation.message)) is not None:
         asked = asked_of(spot, statement, removed[1])
         held = spot.source.text(asked[0].value) if asked else "np"

@@ -37,7 +37,7 @@ def explain(situation: Situation) -> Explanation | None:
         return _whole(spot, statement, text)
     for call in calls(statement):
         name = dotted(call.func)
-        if sys.modules.get("math") is not math or not call.args or not _is_math(call.func, spot):
+        if not call.args or not _is_math(call.func, spot):
             continue
         value, last = origins.valued(call.args[0], spot), name.rpartition(".")[2]
         if _ARRAY.search(text) and (type(value) in (list, tuple) or (is_ndarray(value) and value.ndim)):

@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Explanation
 from pyfunc_debug.doctor.failures.reading import origins
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.reading.source import short
-from pyfunc_debug.doctor.failures.reading.symbols import bytes_of, calls
+from pyfunc_debug.doctor.failures.reading.symbols import calls, decoded
 
 _PLACE = re.compile(r"%(?!%)[-+ #0]*\d*(?:\.\d+)?([a-zA-Z])")
 _CODE = re.compile(r"Unknown format code '(\w)' for object of type '(\w+)'|%(\w) format: .* is required, not ([\w.]+)")
@@ -59,8 +59,7 @@ def _count(spot: Spot, statement: ast.stmt) -> Explanation | None:
 def _kind(spot: Spot, statement: ast.stmt) -> Explanation | None:
     for node, code in _formatted(spot, statement):
         value = origins.valued(node, spot)
-        content = bytes_of(value)
-        known = content.decode("utf-8", "replace") if content is not None else value
+        known = decoded(value)
         wanted, new = ("int" if code in _WHOLE else "float"), ""
         text = spot.source.text(node)
         if isinstance(known, str):

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.reading import origins
 from pyfunc_debug.doctor.failures.reading.callables import code_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import begins, dotted, read, short
+from pyfunc_debug.doctor.failures.reading.source import definition_of, dotted, short
 from pyfunc_debug.doctor.failures.reading.symbols import is_ndarray, lookup
 
 _MANY = re.compile(r"too many values to unpack \(expected (\d+)(?:, got \d+)?\)")
@@ -99,15 +99,10 @@ def _value(spot: Spot, value: ast.expr, target: ast.Tuple | ast.List, wanted: in
 
 def _result(spot: Spot, value: ast.expr, target: ast.Tuple | ast.List, wanted: int) -> Explanation | None:
     """What a function of the user's returns: a tuple of another length."""
-    code = code_of(value, spot) if isinstance(value, ast.Call) else None
-    if code is None or not isinstance(value, ast.Call):
+    defined = definition_of(code_of(value, spot)) if isinstance(value, ast.Call) else None
+    if defined is None or not isinstance(value, ast.Call):
         return None
-    file, line = begins(code)
-    function = next(
-        (one for one in ast.walk(read(file).tree) if isinstance(one, ast.FunctionDef) and one.name == code.co_name
-         and line in (one.lineno, *(each.lineno for each in one.decorator_list))), None,
-    )  # fmt: skip
-    results = [one.value for one in own_nodes(function) if isinstance(one, ast.Return)] if function is not None else []
+    results = [one.value for one in own_nodes(defined[1]) if isinstance(one, ast.Return)]
     tuples = [one for one in results if isinstance(one, ast.Tuple)]
     if not tuples or len({len(one.elts) for one in tuples}) != 1 or len(tuples) != len(results):
         return None

@@ -23,7 +23,7 @@ _IMPORTS = {
     "np": "import numpy as np", "tf": "import tensorflow as tf", "pd": "import pandas as pd", "cv2": "import cv2",
     "plt": "import matplotlib.pyplot as plt", "keras": "from tensorflow import keras",
 }  # fmt: skip
-_PARTS = {
+_FROM = {
     "Image": "from PIL import Image", "partial": "from functools import partial", "Path": "from pathlib import Path",
     "defaultdict": "from collections import defaultdict", "Counter": "from collections import Counter",
     "deque": "from collections import deque", "deepcopy": "from copy import deepcopy",
@@ -145,10 +145,10 @@ def _of_name(spot: Spot, statement: ast.stmt, name: str) -> Explanation | None:
     new = new or _shortened(name, spot)
     asked = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id == name]
     used = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and dotted(one.value) == name]
-    line = _IMPORTS.get(name, "") or _PARTS.get(name, "")
+    line = _IMPORTS.get(name, "") or _FROM.get(name, "")
     if not line and not new and name in sys.stdlib_module_names:
         line = f"import {name}"
-    if line and (used or name in _PARTS):
+    if line and (used or name in _FROM):
         body = spot.source.tree.body
         imports = [one for one in body if isinstance(one, (ast.Import, ast.ImportFrom))]
         future = [one.lineno + 1 for one in imports if getattr(one, "module", "") == "__future__"]

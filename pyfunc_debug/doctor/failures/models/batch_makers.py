@@ -12,7 +12,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.pastes.explanation import Edit, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import assignments, own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Spot
-from pyfunc_debug.doctor.failures.reading.source import Source, begins
+from pyfunc_debug.doctor.failures.reading.source import Source, begins, definition_of
 from pyfunc_debug.doctor.failures.reading.symbols import lookup, of_keras, shape_of
 
 GIVEN = " The model gives what it is given: then the inputs are their own labels."
@@ -109,18 +109,14 @@ def batch_maker(given: ast.expr, spot: Spot) -> Maker | None:
 
 
 def _of_code(code: CodeType | None, module: Mapping[str, Any], verb: str) -> Maker | None:
-    if code is None:
+    defined = definition_of(code)
+    if code is None or defined is None:
         return None
-    file, first = begins(code)
-    spot = Spot(file, first, {}, module, "")
-    for one in ast.walk(spot.source.tree):
-        if not isinstance(one, ast.FunctionDef) or one.name != code.co_name:
-            continue
-        if first in (one.lineno, *(decorator.lineno for decorator in one.decorator_list)):
-            kind = ast.Return if verb == "returns" else ast.Yield
-            found = [part.value for part in own_nodes(one) if isinstance(part, kind)]
-            return Maker(spot, one, verb, tuple(value for value in found if value is not None))
-    return None
+    file, function = defined
+    kind = ast.Return if verb == "returns" else ast.Yield
+    found = [part.value for part in own_nodes(function) if isinstance(part, kind)]
+    spot = Spot(file, begins(code)[1], {}, module, "")
+    return Maker(spot, function, verb, tuple(value for value in found if value is not None))
 
 
 def is_array(value: ast.expr) -> bool:

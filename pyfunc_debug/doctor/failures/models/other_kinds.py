@@ -7,12 +7,11 @@ import inspect
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.bodies.replacement import definition
 from pyfunc_debug.doctor.failures.models.keras_calls import failed_fits
 from pyfunc_debug.doctor.failures.pastes.explanation import Explanation, edit_of
 from pyfunc_debug.doctor.failures.reading.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.reading.situation import Situation
-from pyfunc_debug.doctor.failures.reading.source import begins, dotted, read, short
+from pyfunc_debug.doctor.failures.reading.source import definition_of, dotted, read, short
 from pyfunc_debug.doctor.failures.reading.symbols import keras_name, lookup, of_keras
 
 RULE = "structure"
@@ -83,17 +82,10 @@ def of_step(situation: Situation) -> Explanation | None:
         model = lookup(owner, spot) if owner is not None else None
         name = _STEPS.get(dotted(call.func).rpartition(".")[2], "")
         step = inspect.getattr_static(type(model), name, None) if of_keras(type(model), "Model") and name else None
-        found = _defined(getattr(step, "__code__", None))
+        found = definition_of(getattr(step, "__code__", None))
         if found is not None:
             return _of_returns(*found, type(model).__name__)
     return None
-
-
-def _defined(code: Any) -> tuple[str, ast.FunctionDef] | None:
-    """The file and the definition of a method of the user's."""
-    file, first = begins(code) if code is not None else ("", 0)
-    found = definition(file, first) if code is not None else None
-    return (file, found) if isinstance(found, ast.FunctionDef) and found.name == code.co_name else None
 
 
 def _of_returns(file: str, step: ast.FunctionDef, kind: str) -> Explanation | None:

@@ -19,7 +19,7 @@ from pyfunc_debug.doctor.failures.pastes.explanation import Edit, Explanation, e
 from pyfunc_debug.doctor.failures.reading.flows import flow_of
 from pyfunc_debug.doctor.failures.reading.nodes import argument
 from pyfunc_debug.doctor.failures.reading.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.reading.source import begins, dotted, parameters, read, short
+from pyfunc_debug.doctor.failures.reading.source import definition_of, dotted, parameters, short
 from pyfunc_debug.doctor.failures.reading.symbols import alias, lookup
 
 RULE = "generator"
@@ -134,15 +134,10 @@ def _reads_no_labels(loss: Any) -> bool:
     code = getattr(loss, "__code__", None)
     if code is None or not code.co_argcount:
         return False
-    file, first = begins(code)
-    functions = [
-        one for one in ast.walk(read(file).tree)
-        if isinstance(one, ast.FunctionDef) and one.name == code.co_name
-        and first in (one.lineno, *(decorator.lineno for decorator in one.decorator_list))
-    ]  # fmt: skip
-    return len(functions) == 1 and not any(
+    defined = definition_of(code)
+    return defined is not None and not any(
         isinstance(one, ast.Name) and one.id == code.co_varnames[0] and isinstance(one.ctx, ast.Load)
-        for one in ast.walk(functions[0])
+        for one in ast.walk(defined[1])
     )
 
 

@@ -416,6 +416,19 @@ def begins(code: CodeType) -> tuple[str, int]:
     return as_read(code.co_filename, code.co_firstlineno)
 
 
+def definition_of(code: CodeType | None) -> tuple[str, ast.FunctionDef] | None:
+    """The file and the definition of the function that a code is of; None of lambdas, and where it is not found."""
+    if code is None:
+        return None
+    file, first = begins(code)
+    for one in all_nodes(read(file).tree):
+        if not isinstance(one, ast.FunctionDef) or one.name != code.co_name:
+            continue
+        if first in (one.lineno, *(decorator.lineno for decorator in one.decorator_list)):
+            return file, one
+    return None
+
+
 @contextmanager
 def put(file: str, source: Source) -> Iterator[None]:
     """Lets a source be read under the name of a file that is none, and in it the lines of the files that it has.

@@ -147,6 +147,12 @@ def bytes_of(value: Any) -> bytes | None:
     return bytes(value) if isinstance(value, bytes) else None
 
 
+def decoded(value: Any) -> Any:
+    """A value; of a text as bodies get it, bytes or an eager tensor, Python's own text."""
+    content = bytes_of(value)
+    return value if content is None else content.decode("utf-8", "replace")
+
+
 def lookup(node: ast.AST, spot: Spot) -> Any:
     """The value of a name, of `self.name`, of `config["size"]`; no code is run, None where it is not known."""
     if isinstance(node, ast.Name):
